@@ -36,7 +36,7 @@ CONTENDERS: dict[str, Contender] = {
             "#C9D1DB",
             "#4A5563",
             "circle",
-            "three projections, scores, mask, softmax, weighted sum and output projection, a line of Python each",
+            "projections, scores, mask, softmax, weighted sum and output projection, a line of Python each",
         ),
         Contender(
             "mha",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import typing
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import cache
 from typing import Any, Literal, TypeVar
 
 import msgspec
@@ -27,7 +27,7 @@ class FieldError(ValueError):
         super().__init__(f"{place} = {shorten(value)}: expected {expected}")
 
 
-class UnknownKey(ValueError):
+class UnknownKeyError(ValueError):
     """A key that no field has."""
 
     def __init__(self, place: str, known: list[str]) -> None:
@@ -129,7 +129,7 @@ def shorten(value: object, limit: int = 60) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
-@lru_cache(maxsize=None)
+@cache
 def fields_of(struct: type[msgspec.Struct]) -> Mapping[str, Field]:
     """The declared fields of `struct`, in order, by name."""
     hints = typing.get_type_hints(struct, include_extras=True)
@@ -163,7 +163,7 @@ def read_struct(struct: type[S], table: object, place: str) -> S:
     values = {}
     for key, value in table.items():
         if key not in fields:
-            raise UnknownKey(f"{place}.{key}", list(fields))
+            raise UnknownKeyError(f"{place}.{key}", list(fields))
         values[key] = fields[key].check(value, f"{place}.{key}")
     return struct(**values)
 

@@ -6,7 +6,7 @@ Every message about a run carries the generation of the `Start` that caused it; 
 
 from __future__ import annotations
 
-from typing import Literal, Union
+from typing import Literal, TypeVar
 
 import msgspec
 
@@ -15,6 +15,8 @@ from app.core.measurements import Accuracy, Counts, Memory, State
 from app.core.plan import Plan
 
 PROTOCOL = 1
+
+T = TypeVar("T")
 
 
 class _Tagged(msgspec.Struct, frozen=True, tag_field="type", tag=True, omit_defaults=True):
@@ -65,7 +67,7 @@ class Shutdown(_Tagged, frozen=True):
     pass
 
 
-Command = Union[Start, Pause, Resume, Profile, Build, CancelBuild, Shutdown]
+Command = Start | Pause | Resume | Profile | Build | CancelBuild | Shutdown
 
 # ---- from the worker -----------------------------------------------------------------------------------
 
@@ -275,39 +277,39 @@ class BuildFailed(_Tagged, frozen=True):
     remedies: tuple[str, ...] = ()
 
 
-BuildMessage = Union[
-    BuildKey, BuildStep, BuildSource, BuildProgress, BuildWaiting, BuildLog, BuildFinished, BuildFailed
-]
+BuildMessage = (
+    BuildKey | BuildStep | BuildSource | BuildProgress | BuildWaiting | BuildLog | BuildFinished | BuildFailed
+)
 
-Message = Union[
-    Hello,
-    Ready,
-    Fatal,
-    Active,
-    ContenderState,
-    Samples,
-    Counted,
-    CountFailed,
-    Checked,
-    WorkloadDone,
-    RunDone,
-    Notice,
-    Telemetry,
-    BuildKey,
-    BuildStep,
-    BuildSource,
-    BuildProgress,
-    BuildWaiting,
-    BuildLog,
-    BuildFinished,
-    BuildFailed,
-]
+Message = (
+    Hello
+    | Ready
+    | Fatal
+    | Active
+    | ContenderState
+    | Samples
+    | Counted
+    | CountFailed
+    | Checked
+    | WorkloadDone
+    | RunDone
+    | Notice
+    | Telemetry
+    | BuildKey
+    | BuildStep
+    | BuildSource
+    | BuildProgress
+    | BuildWaiting
+    | BuildLog
+    | BuildFinished
+    | BuildFailed
+)
 
 MAX_LINE_BYTES = 64_000_000
 
 _encoder = msgspec.json.Encoder()
-_command_decoder = msgspec.json.Decoder(Command)
-_message_decoder = msgspec.json.Decoder(Message)
+_command_decoder: msgspec.json.Decoder[Command] = msgspec.json.Decoder(Command)
+_message_decoder: msgspec.json.Decoder[Message] = msgspec.json.Decoder(Message)
 
 
 class ProtocolError(ValueError):
@@ -327,7 +329,7 @@ def decode_message(line: bytes) -> Message:
     return _decode(_message_decoder, line)
 
 
-def _decode(decoder: msgspec.json.Decoder[msgspec.T], line: bytes) -> msgspec.T:
+def _decode(decoder: msgspec.json.Decoder[T], line: bytes) -> T:
     if len(line) > MAX_LINE_BYTES:
         raise ProtocolError(f"a line of {len(line):,} bytes; the longest allowed is {MAX_LINE_BYTES:,}")
     try:

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Meta
 
 from app.core.catalog import CONTENDERS, DEFAULT_CONTENDERS
-from app.core.fields import Field, FieldError, UnknownKey, fields_of, read_struct, shorten
+from app.core.fields import Field, FieldError, UnknownKeyError, fields_of, read_struct, shorten
 from app.core.workload import Workload
 
 if sys.version_info >= (3, 11):
@@ -25,7 +25,7 @@ MAX_WORKLOADS = 10_000
 
 
 class ProfileError(ValueError):
-    """A profile, or a flag that changes one, is at fault. The text names file, key, value and what was expected."""
+    """A profile, or a flag that changes one, is at fault: file, key, value and what was expected."""
 
 
 class Measure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -41,7 +41,7 @@ class Measure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             ge=0.0005,
             le=0.5,
             title="Precision",
-            description="stop when half the width of every speed-up's interval, relative to it, is this small",
+            description="stop when every speed-up's interval is within this share of it",
         ),
     ] = 0.01
     min_rounds: Annotated[
@@ -116,7 +116,7 @@ def plan_from(document: Mapping[str, Any], source: str = "profile") -> Plan:
     """Build a plan from a parsed profile; `source` opens every error."""
     try:
         return _plan(document)
-    except (FieldError, UnknownKey) as error:
+    except (FieldError, UnknownKeyError) as error:
         raise ProfileError(f"{source}: {error}") from None
 
 
@@ -135,14 +135,14 @@ def apply_override(document: dict[str, Any], flag: str) -> None:
             return
         declared = _table_fields(table, place)
         if key not in declared:
-            raise UnknownKey(place, list(declared))
+            raise UnknownKeyError(place, list(declared))
         field = declared[key]
         value: object
         if table == "sweep":
             value = [field.parse(part.strip(), place) for part in text.split(",")]
         else:
             value = field.parse(text.strip(), place)
-    except (FieldError, UnknownKey) as error:
+    except (FieldError, UnknownKeyError) as error:
         raise ProfileError(str(error)) from None
     section = document.setdefault(table, {})
     if not isinstance(section, dict):
@@ -178,13 +178,15 @@ def _table_fields(table: str, place: str) -> Mapping[str, Field]:
         return fields_of(Workload)
     if table == "measure":
         return fields_of(Measure)
-    raise UnknownKey(place, ["workload.…", "sweep.…", "measure.…", "baseline", "implementations", "title"])
+    raise UnknownKeyError(
+        place, ["workload.…", "sweep.…", "measure.…", "baseline", "implementations", "title"]
+    )
 
 
 def _plan(document: Mapping[str, Any]) -> Plan:
     for key in document:
         if key not in TOP_LEVEL:
-            raise UnknownKey(key, list(TOP_LEVEL))
+            raise UnknownKeyError(key, list(TOP_LEVEL))
     title = _text(document, "title", "Untitled")
     about = _text(document, "about", "")
     baseline = _text(document, "baseline", "native")
@@ -238,7 +240,7 @@ def _sweep(axes: object, workload: Workload) -> tuple[tuple[Workload, ...], tupl
     cells = 1
     for key, values in axes.items():
         if key not in fields:
-            raise UnknownKey(f"sweep.{key}", list(fields))
+            raise UnknownKeyError(f"sweep.{key}", list(fields))
         if not isinstance(values, list) or not values:
             raise FieldError(f"sweep.{key}", values, "a list of one or more values")
         cells *= len(values)
