@@ -12,6 +12,16 @@ TWIN = "@twin"
 """The baseline once more, hidden, in the same rounds: its ratio to the baseline is the noise floor."""
 
 
+def twin_of(baseline: str) -> str:
+    """The name under which a recording files the twin of `baseline`."""
+    return f"{TWIN}:{baseline}"
+
+
+def is_hidden(implementation: str) -> bool:
+    """Whether a series is shown in no table or chart of its own."""
+    return implementation.startswith(TWIN)
+
+
 class Contender(msgspec.Struct, frozen=True):
     """An implementation's identity. Colours are fixed so that a curve looks the same in every export."""
 
