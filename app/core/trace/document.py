@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +23,7 @@ class Document:
     """`pieces`: the text of each event. `header`: what stands beside them, in the file's order."""
 
     form: str
-    pieces: list[Piece]
+    pieces: Sequence[Piece]
     header: dict[str, Any]
     warnings: tuple[str, ...] = ()
     incomplete: bool = False
@@ -93,7 +93,7 @@ _BYTE = re.compile(r"\(byte (\d+)\)")
 
 def _recover(text: Text, data: bytes, error: str) -> Document:
     place = _place(data, error)
-    repaired, quotes = _escape_quotes(data)
+    repaired, quotes = escape_quotes(data)
     form, start = _find_events(text, repaired, error, place)
     pieces: list[Piece] = []
     view = memoryview(repaired)
@@ -112,8 +112,8 @@ def _recover(text: Text, data: bytes, error: str) -> Document:
     incomplete = text.cut or (not closed and bool(rest))
     if incomplete:
         warnings.append(
-            f"{text.name} is incomplete: it ends early, and {len(pieces):,} whole events were recovered from it. "
-            "Counts and times are of that part only."
+            f"{text.name} is incomplete: it ends early, and {len(pieces):,} whole events were recovered "
+            "from it. Counts and times are of that part only."
         )
     elif not closed:
         warnings.append(
@@ -178,7 +178,7 @@ def _elements(data: bytes, start: int) -> Iterator[tuple[int, int]]:
                 yield begin, token.end()
 
 
-def _escape_quotes(data: bytes) -> tuple[bytes, int]:
+def escape_quotes(data: bytes) -> tuple[bytes, int]:
     """Escape quotation marks inside a value that takes the rest of its line; also the number of such lines.
 
     Only where Kineto's layout leaves no doubt about where the value ends, and the line is no JSON as it is.

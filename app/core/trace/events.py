@@ -31,6 +31,7 @@ class Args(msgspec.Struct, gc=False):
     external_old: Any = msgspec.field(name="external id", default=ABSENT)
     sequence: Any = msgspec.field(name="Sequence number", default=ABSENT)
     bytes: Any = msgspec.field(name="Bytes", default=0)
+    address: Any = msgspec.field(name="Addr", default=ABSENT)
     device_type: Any = msgspec.field(name="Device Type", default=ABSENT)
 
 
@@ -120,9 +121,7 @@ def _try(text: bytes) -> Event | None:
         return None
 
 
-def slices(
-    pieces: Sequence[Piece], repairs: Repairs
-) -> Iterator[tuple[list[Event], Sequence[Piece] | None]]:
+def slices(pieces: Sequence[Piece], repairs: Repairs) -> Iterator[tuple[list[Event], Sequence[Piece] | None]]:
     """Events a slice at a time, with the text of each, or without where some had to be mended."""
     for start in range(0, len(pieces), SLICE):
         part = pieces[start : start + SLICE]

@@ -173,9 +173,7 @@ def _devices(trace: Trace) -> list[dict[str, Any]]:
 def _top_kernels(trace: Trace) -> list[dict[str, Any]]:
     sums = sums_by_name(trace, trace.complete.of(Kind.KERNEL))
     longest = sorted(sums.items(), key=lambda item: (-item[1][1], item[0]))[:TOP_KERNELS]
-    return [
-        {"name": name, "count": count, "time_us": microseconds(time)} for name, (count, time) in longest
-    ]
+    return [{"name": name, "count": count, "time_us": microseconds(time)} for name, (count, time) in longest]
 
 
 def _launch_calls(trace: Trace, matching: Matching) -> dict[str, Any]:

@@ -26,13 +26,14 @@ class Matching:
 
     def of(self, launch: Launch) -> Ints:
         """The calls that launch this."""
-        return self.calls[self.launch == launch]
+        chosen: Ints = self.calls[self.launch == launch]
+        return chosen
 
 
 def match(trace: Trace) -> Matching:
     events = trace.complete
     calls = events.of(Kind.RUNTIME)
-    launches = np.array([launch_of(name) for name in trace.names] or [0], dtype=np.uint8)
+    launches = np.array([launch_of(name) for name in trace.names] or [Launch.NONE], dtype=np.uint8)
     launch = launches[events.name[calls]] if len(calls) else np.empty(0, dtype=np.uint8)
     work = events.of(*DEVICE_WORK)
 
@@ -53,4 +54,5 @@ def match(trace: Trace) -> Matching:
 def with_work(trace: Trace, calls: Ints, work: Ints) -> Bools:
     """Which of `calls` have an id that one of `work` has too."""
     ids = trace.complete.correlation[calls]
-    return np.isin(ids, trace.complete.correlation[work]) & (ids != 0)
+    found: Bools = np.isin(ids, trace.complete.correlation[work]) & (ids != 0)
+    return found

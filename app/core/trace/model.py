@@ -84,13 +84,14 @@ class Flows:
 
 @dataclass(frozen=True, eq=False)
 class MemoryRecords:
-    """`[memory]` instants in order of time: bytes allocated (or, negative, freed) at `time` on a device.
+    """`[memory]` instants in order of time: bytes allocated (or, negative, freed) at `address` of a device.
 
     `device_type` is torch's number: 0 the CPU, 1 CUDA. `time` as `Complete.start`.
     """
 
     time: Ints
     bytes: Ints
+    address: Ints
     device_type: Ints
 
     def __len__(self) -> int:

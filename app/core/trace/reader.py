@@ -21,11 +21,12 @@ from app.core.trace.model import (
     Oddities,
     Source,
     Trace,
+    TraceError,
 )
 from app.core.trace.vocabulary import KIND_OF_CATEGORY, Kind
 
 _LONG_AFTER_ZERO_NS = 10**12
-"""A start of exactly 0, on a clock whose earliest other event is later than this, is a start that was lost."""
+"""A start of exactly 0, where the earliest other event is later than this, is a start that was lost."""
 _NAMED = 3
 
 
@@ -71,7 +72,7 @@ class _Builder:
             "device", "stream", "correlation", "external", "sequence",
         )  # fmt: skip
         self.flows = _Columns("is_start", "category", "identity")
-        self.memory = _Columns("time", "bytes", "device_type", "timed")
+        self.memory = _Columns("time", "bytes", "address", "device_type", "timed")
 
     def add(self, events: list[ev.Event], pieces: Sequence[document.Piece] | None) -> None:
         phases = [ev.text_of(event.ph) for event in events]
@@ -105,9 +106,7 @@ class _Builder:
         tids = [event.tid for event in events]
         device = ev.integers([arg.device for arg in args])
         stream = ev.integers([arg.stream for arg in args])
-        external = ev.integers(
-            [arg.external if arg.external != ABSENT else arg.external_old for arg in args]
-        )
+        external = ev.integers([arg.external if arg.external != ABSENT else arg.external_old for arg in args])
         correlation = ev.integers([arg.correlation for arg in args])
         names, categories, threads = self.names, self.categories, self.thread_of
         self.complete.add(
@@ -141,6 +140,7 @@ class _Builder:
             time=time,
             timed=timed,
             bytes=np.where(size == ABSENT, 0, size),
+            address=ev.integers([arg.address for arg in args]),
             device_type=ev.integers([arg.device_type for arg in args]),
         )
 
@@ -187,9 +187,9 @@ def read(
     for events, pieces in ev.slices(parts.pieces, repairs):
         builder.add(events, pieces)
     if parts.pieces and not builder.phases.total():
-        raise document.TraceError(
-            f"{text.name} cannot be read as a trace: none of the {len(parts.pieces):,} entries in its list of "
-            "events is one."
+        raise TraceError(
+            f"{text.name} cannot be read as a trace: none of the {len(parts.pieces):,} entries in its list "
+            "of events is one."
         )
     source_facts = Source(
         name=text.name,
@@ -198,8 +198,8 @@ def read(
         bytes_on_disk=text.bytes_on_disk,
         bytes_json=len(text.json),
     )
-    return _finish(source_facts, parts, builder, [*text.warnings, *parts.warnings, *repairs.sentences(text.name)],
-                   repairs.unreadable)  # fmt: skip
+    warnings = [*text.warnings, *parts.warnings, *repairs.sentences(text.name)]
+    return _finish(source_facts, parts, builder, warnings, repairs.unreadable)
 
 
 def _finish(
@@ -213,7 +213,8 @@ def _finish(
     categories = tuple(builder.categories)
     names = tuple(builder.names)
     kinds = np.array(
-        [KIND_OF_CATEGORY.get(category, Kind.OTHER) for category in categories] or [0], dtype=np.uint8
+        [KIND_OF_CATEGORY.get(category, Kind.OTHER) for category in categories] or [Kind.OTHER],
+        dtype=np.uint8,
     )
     category = columns.ints("category")
     start, duration = columns.ints("start"), columns.ints("duration")
@@ -287,7 +288,12 @@ def _finish(
 
 
 def _memory(columns: _Columns, origin: int) -> MemoryRecords:
-    time, size, device_type = columns.ints("time"), columns.ints("bytes"), columns.ints("device_type")
-    timed = columns.bools("timed")
-    order = np.argsort(time[timed], kind="stable")
-    return MemoryRecords(time[timed][order] - origin, size[timed][order], device_type[timed][order])
+    time = columns.ints("time")
+    order = np.argsort(time, kind="stable")
+    order = order[columns.bools("timed")[order]]
+    return MemoryRecords(
+        time=time[order] - origin,
+        bytes=columns.ints("bytes")[order],
+        address=columns.ints("address")[order],
+        device_type=columns.ints("device_type")[order],
+    )

@@ -40,9 +40,8 @@ KIND_OF_CATEGORY: dict[str, Kind] = {
     "python_function": Kind.PYTHON,
     "Trace": Kind.PROFILER,
     "gpu_user_annotation": Kind.GPU_ANNOTATION,
-    **{
-        category: Kind.RUNTIME
-        for category in (
+    **dict.fromkeys(
+        (
             "cuda_runtime",
             "cuda_driver",
             "Runtime",
@@ -53,8 +52,9 @@ KIND_OF_CATEGORY: dict[str, Kind] = {
             "mtia_runtime",
             "privateuse1_runtime",
             "privateuse1_driver",
-        )
-    },
+        ),
+        Kind.RUNTIME,
+    ),
 }
 
 KIND_NAMES: dict[Kind, str] = {
