@@ -1,0 +1,300 @@
+"""A `Plan`: workloads x implementations x how to measure. Read from a profile's TOML."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from app.core.catalog import CONTENDERS, DEFAULT_CONTENDERS
+from app.core.environment import Environment
+from app.core.fields import Field, FieldError, UnknownKeyError, fields_of, read_struct, shorten
+from app.core.workload import Workload
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+MAX_PROFILE_BYTES = 1_000_000
+MAX_WORKLOADS = 10_000
+
+
+class ProfileError(ValueError):
+    """A profile, or a flag that changes one, is at fault: file, key, value and what was expected."""
+
+
+class Measure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How long and how carefully each workload is measured."""
+
+    max_seconds: Annotated[
+        float,
+        Meta(ge=0.05, le=3600.0, title="Longest", description="per workload", extra={"unit": "s"}),
+    ] = 5.0
+    target_ci: Annotated[
+        float,
+        Meta(
+            ge=0.0005,
+            le=0.5,
+            title="Precision",
+            description="stop when every speed-up's interval is within this share of it",
+        ),
+    ] = 0.01
+    min_rounds: Annotated[
+        int, Meta(ge=5, le=100_000, title="Rounds", description="at least this many before stopping early")
+    ] = 30
+    threads: Annotated[
+        int,
+        Meta(ge=0, le=1024, title="Threads", description="torch's intra-op threads; 0 leaves its own choice"),
+    ] = 0
+    counts: Annotated[
+        bool, Meta(title="Counts", description="count calls in profiled passes, after the latency is known")
+    ] = True
+    accuracy: Annotated[
+        bool, Meta(title="Accuracy", description="hold outputs and gradients against float64 first")
+    ] = True
+
+
+class Skipped(msgspec.Struct, frozen=True):
+    """A cell of a sweep that cannot run, and why."""
+
+    values: dict[str, Any]
+    reason: str
+
+
+class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What to run. `workloads` is never empty and each of them can run."""
+
+    workloads: tuple[Workload, ...]
+    implementations: tuple[str, ...] = DEFAULT_CONTENDERS
+    baseline: str = "native"
+    measure: Measure = Measure()
+    title: str = "Untitled"
+    about: str = ""
+    skipped: tuple[Skipped, ...] = ()
+
+
+TOP_LEVEL = ("title", "about", "baseline", "implementations", "workload", "sweep", "measure")
+
+
+def read_profile(path: Path, overrides: Sequence[str] = ()) -> Plan:
+    """Read a profile and apply `--set` flags such as `workload.seq_len=128`.
+
+    Raises `ProfileError` with one sentence that names the place.
+    """
+    name = str(path)
+    try:
+        with path.open("rb") as file:
+            raw = file.read(MAX_PROFILE_BYTES + 1)
+    except IsADirectoryError:
+        raise ProfileError(f"{name}: is a folder; expected a profile in TOML") from None
+    except OSError as error:
+        raise ProfileError(f"{name}: cannot be read: {error.strerror or error}") from None
+    if len(raw) > MAX_PROFILE_BYTES:
+        size = path.stat().st_size
+        raise ProfileError(
+            f"{name}: is {size / 1e6:,.1f} MB; a profile is text of at most {MAX_PROFILE_BYTES / 1e6:g} MB"
+        )
+    try:
+        document = tomllib.loads(raw.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        raise ProfileError(
+            f"{name}: is not UTF-8 text (byte {error.start:,}); expected a profile in TOML"
+        ) from None
+    except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
+        raise ProfileError(f"{name}: is not valid TOML: {shorten(str(error), 120)}") from None
+    for flag in overrides:
+        apply_override(document, flag)
+    return plan_from(document, name)
+
+
+def plan_from(document: Mapping[str, Any], source: str = "profile") -> Plan:
+    """Build a plan from a parsed profile; `source` opens every error."""
+    try:
+        return _plan(document)
+    except (FieldError, UnknownKeyError) as error:
+        raise ProfileError(f"{source}: {error}") from None
+
+
+def apply_override(document: dict[str, Any], flag: str) -> None:
+    """Put `table.key=value` into a parsed profile. A comma list sets a `sweep.` axis."""
+    target, equals, text = flag.partition("=")
+    target = target.strip()
+    table, dot, key = target.partition(".")
+    if not equals or (not dot and target not in ("baseline", "implementations", "title")):
+        raise ProfileError(f"--set {shorten(flag)}: expected table.key=value, such as workload.seq_len=128")
+    place = f"--set {target}"
+    try:
+        if not dot:
+            names = [part.strip() for part in text.split(",") if part.strip()]
+            document[target] = names if target == "implementations" else text
+            return
+        declared = _table_fields(table, place)
+        if key not in declared:
+            raise UnknownKeyError(place, list(declared))
+        field = declared[key]
+        value: object
+        if table == "sweep":
+            value = [field.parse(part.strip(), place) for part in text.split(",")]
+        else:
+            value = field.parse(text.strip(), place)
+    except (FieldError, UnknownKeyError) as error:
+        raise ProfileError(str(error)) from None
+    section = document.setdefault(table, {})
+    if not isinstance(section, dict):
+        raise ProfileError(f"{table} = {shorten(section)}: expected a table of keys and values")
+    section[key] = value
+
+
+class DeviceError(ValueError):
+    """The plan asks for a device that is not there or cannot be used. The text says how to get it."""
+
+
+def on_devices(plan: Plan, environment: Environment) -> Plan:
+    """The plan with `auto` and `cuda` made out to the devices of a machine.
+
+    `auto` is the first usable GPU, else the CPU. Raises `DeviceError`.
+    """
+    return msgspec.structs.replace(
+        plan, workloads=tuple(dict.fromkeys(on_device(w, environment) for w in plan.workloads))
+    )
+
+
+def on_device(workload: Workload, environment: Environment) -> Workload:
+    """One workload with its device made out. Raises `DeviceError`."""
+    devices = {device.id: device for device in environment.devices}
+    wanted = workload.device
+    if wanted == "auto":
+        usable = [d.id for d in environment.devices if d.usable and d.id != "cpu"]
+        wanted = usable[0] if usable else "cpu"
+    elif wanted == "cuda":
+        wanted = "cuda:0"
+    device = devices.get(wanted)
+    if device is None and wanted != "cpu":
+        known = ", ".join(devices) or "cpu"
+        raise DeviceError(f"workload.device = {wanted}: no such device here; there is {known}")
+    if device is not None and not device.usable:
+        fix = " ".join(part for part in (device.remedy, device.command) if part)
+        raise DeviceError(f"workload.device = {wanted}: {device.title}: {device.reason}. {fix}".strip())
+    return msgspec.structs.replace(workload, device=wanted)
+
+
+def copy_as_command(workload: Workload, implementations: Sequence[str], baseline: str, profile: str) -> str:
+    """The command line that measures this workload without a window."""
+    changed = [f"--set implementations={','.join(implementations)}", f"--set baseline={baseline}"]
+    for name in fields_of(Workload):
+        value = getattr(workload, name)
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+        changed.append(f"--set workload.{name}={text}")
+    return " ".join(["attnscope run", quote(profile), *changed])
+
+
+def quote(text: str) -> str:
+    """`text` for a POSIX shell."""
+    import shlex
+
+    return shlex.quote(text)
+
+
+def _table_fields(table: str, place: str) -> Mapping[str, Field]:
+    if table in ("workload", "sweep"):
+        return fields_of(Workload)
+    if table == "measure":
+        return fields_of(Measure)
+    raise UnknownKeyError(
+        place, ["workload.…", "sweep.…", "measure.…", "baseline", "implementations", "title"]
+    )
+
+
+def _plan(document: Mapping[str, Any]) -> Plan:
+    for key in document:
+        if key not in TOP_LEVEL:
+            raise UnknownKeyError(key, list(TOP_LEVEL))
+    title = _text(document, "title", "Untitled")
+    about = _text(document, "about", "")
+    baseline = _text(document, "baseline", "native")
+    implementations = _implementations(document)
+    if baseline not in CONTENDERS:
+        raise FieldError("baseline", baseline, "one of " + ", ".join(CONTENDERS))
+    if baseline not in implementations:
+        raise FieldError(
+            "baseline", baseline, "one of the implementations listed: " + ", ".join(implementations)
+        )
+    measure = read_struct(Measure, document.get("measure", {}), "measure")
+    workload = read_struct(Workload, document.get("workload", {}), "workload")
+    workloads, skipped = _sweep(document.get("sweep", {}), workload)
+    return Plan(
+        workloads=workloads,
+        implementations=implementations,
+        baseline=baseline,
+        measure=measure,
+        title=title,
+        about=about,
+        skipped=skipped,
+    )
+
+
+def _text(document: Mapping[str, Any], key: str, default: str) -> str:
+    value = document.get(key, default)
+    if not isinstance(value, str) or len(value) > 1000:
+        raise FieldError(key, value, "text of at most 1,000 characters")
+    return value
+
+
+def _implementations(document: Mapping[str, Any]) -> tuple[str, ...]:
+    names = document.get("implementations", list(DEFAULT_CONTENDERS))
+    expected = "a list of one or more of " + ", ".join(CONTENDERS)
+    if not isinstance(names, list) or not names:
+        raise FieldError("implementations", names, expected)
+    for index, name in enumerate(names):
+        if not isinstance(name, str) or name not in CONTENDERS:
+            raise FieldError(f"implementations[{index}]", name, expected)
+    return tuple(dict.fromkeys(names))
+
+
+def _sweep(axes: object, workload: Workload) -> tuple[tuple[Workload, ...], tuple[Skipped, ...]]:
+    if not isinstance(axes, Mapping):
+        raise FieldError("sweep", axes, "a table of keys, each with a list of values")
+    if not axes:
+        _refuse_impossible(workload)
+        return (workload,), ()
+    fields = fields_of(Workload)
+    columns: list[list[tuple[str, Any]]] = []
+    cells = 1
+    for key, values in axes.items():
+        if key not in fields:
+            raise UnknownKeyError(f"sweep.{key}", list(fields))
+        if not isinstance(values, list) or not values:
+            raise FieldError(f"sweep.{key}", values, "a list of one or more values")
+        cells *= len(values)
+        if cells > MAX_WORKLOADS:
+            raise FieldError("sweep", f"{cells:,} cells", f"at most {MAX_WORKLOADS:,} in all")
+        columns.append(
+            [(key, fields[key].check(value, f"sweep.{key}[{i}]")) for i, value in enumerate(values)]
+        )
+    workloads: list[Workload] = []
+    skipped: list[Skipped] = []
+    for combination in itertools.product(*columns):
+        cell = msgspec.structs.replace(workload, **dict(combination))
+        if cell.problems:
+            skipped.append(Skipped(dict(combination), cell.problems[0].sentence))
+        elif cell not in workloads:
+            workloads.append(cell)
+    if not workloads:
+        raise FieldError("sweep", f"{cells:,} cells", f"at least one that can run; {skipped[0].reason}")
+    return tuple(workloads), tuple(skipped)
+
+
+def _refuse_impossible(workload: Workload) -> None:
+    for problem in workload.problems:
+        near = " or ".join(str(value) for value in problem.nearest)
+        raise FieldError(
+            f"workload.{problem.field}",
+            getattr(workload, problem.field),
+            f"a divisor of embed_dim {workload.embed_dim}" + (f", such as {near}" if near else ""),
+        )

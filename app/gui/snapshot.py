@@ -1,0 +1,36 @@
+"""What the views are given to draw: a recording at one moment, and how to look at it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from app.core.recording import Recording, WorkloadRecord
+from app.core.results import Entry
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The recording is shared and goes on growing; a view reads it only while it draws.
+
+    `now_s` is seconds since 1970 by the worker's clock, `window_s` the span of the latency chart (None:
+    everything), `stale_s` how long the worker has been silent (None: it is not).
+    """
+
+    recording: Recording
+    record: WorkloadRecord | None
+    entries: tuple[Entry, ...]
+    baseline: str
+    challenger: str | None
+    now_s: float
+    window_s: float | None = 60.0
+    running: bool = True
+    paused: bool = False
+    stale_s: float | None = None
+
+    @property
+    def on_gpu(self) -> bool:
+        """Whether the workload runs on a device that has kernel launches."""
+        return self.record is not None and self.record.workload.device.startswith("cuda")
+
+    def entry(self, implementation: str | None) -> Entry | None:
+        return next((e for e in self.entries if e.implementation == implementation), None)
