@@ -135,6 +135,38 @@ std::vector<Tensor> self_attention_backward(
       grad_y, x, in_weights, out_weight, qkv, p, c, num_heads, Wanted::from_bits(wanted, in_weights.size()));
 }
 
+// Any other backend (sparse, quantized, a device we have no kernels for): refused by name.
+Tensor self_attention_elsewhere(
+    const Tensor& x,                 // [B, S, E]
+    const Tensor& q_weight,          // [E, E]
+    const OptionalTensor& q_bias,    // [E]
+    const Tensor& k_weight,          // [E, E]
+    const OptionalTensor& k_bias,    // [E]
+    const Tensor& v_weight,          // [E, E]
+    const OptionalTensor& v_bias,    // [E]
+    const Tensor& out_weight,        // [E, E]
+    const OptionalTensor& out_bias,  // [E]
+    int64_t num_heads,
+    bool /*causal*/,
+    c10::string_view /*kernel*/) {
+  check_arguments(x, q_weight, q_bias, k_weight, k_bias, v_weight, v_bias, out_weight, out_bias, num_heads);
+  TORCH_CHECK_VALUE(false, "self_attention: x is on ", x.device().str(), "; expected a dense tensor on cpu or cuda");
+}
+
+Tensor self_attention_packed_elsewhere(
+    const Tensor& x,                     // [B, S, E]
+    const Tensor& in_proj_weight,        // [3E, E]
+    const OptionalTensor& in_proj_bias,  // [3E]
+    const Tensor& out_weight,            // [E, E]
+    const OptionalTensor& out_bias,      // [E]
+    int64_t num_heads,
+    bool /*causal*/,
+    c10::string_view /*kernel*/) {
+  const at::TensorList biases = present(in_proj_bias) ? at::TensorList(*in_proj_bias) : at::TensorList();
+  check_projections(x, in_proj_weight, biases, out_weight, out_bias, num_heads);
+  TORCH_CHECK_VALUE(false, "self_attention: x is on ", x.device().str(), "; expected a dense tensor on cpu or cuda");
+}
+
 std::string build_id() {
   return ATTNSCOPE_BUILD_KEY;
 }
@@ -171,6 +203,11 @@ TORCH_LIBRARY_IMPL(attnscope, CPU, m) {
 
 TORCH_LIBRARY_IMPL(attnscope, CUDA, m) {
   ATTNSCOPE_KERNELS(m)
+}
+
+TORCH_LIBRARY_IMPL(attnscope, CompositeExplicitAutograd, m) {
+  m.impl("self_attention", self_attention_elsewhere);
+  m.impl("self_attention_packed", self_attention_packed_elsewhere);
 }
 
 }  // namespace attnscope
