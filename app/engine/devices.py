@@ -15,6 +15,7 @@ import torch
 
 from app.core.compatibility import remedy, runs_on
 from app.core.environment import Device, Environment
+from app.core.version import VERSION
 from app.core.workload import Workload
 from app.engine import process_state
 
@@ -72,7 +73,7 @@ def resolve(workload: Workload, devices: tuple[Device, ...]) -> tuple[Workload, 
 def environment(devices: tuple[Device, ...]) -> Environment:
     state = process_state.capture()
     return Environment(
-        attnscope=_version("attnscope"),
+        attnscope=VERSION,
         system=f"{platform.system()} {platform.release()}",
         machine=platform.machine(),
         python=platform.python_version(),
