@@ -75,9 +75,7 @@ def make_reference(inputs: Inputs) -> Reference:
     """The float64 values for `inputs`, and how far native at `inputs`' precision is from them."""
     exact = _exact(inputs)
     measured = run_once(native.prepare, inputs)
-    return Reference(
-        inputs, exact, {name: _max_abs(measured[name] - value) for name, value in exact.items()}
-    )
+    return Reference(inputs, exact, {name: _max_abs(measured[name] - value) for name, value in exact.items()})
 
 
 def compare(measured: Tensors, reference: Reference) -> Accuracy:
@@ -196,4 +194,3 @@ def _max_abs(tensor: Tensor) -> float:
 
 def _exact_copy(tensor: Tensor) -> Tensor:
     return tensor.detach().to(device="cpu", dtype=torch.float64, copy=True)
-

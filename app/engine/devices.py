@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import os
 import platform
 import re
@@ -64,8 +63,10 @@ def resolve(workload: Workload, devices: tuple[Device, ...]) -> tuple[Workload, 
         name = "cuda:0" if wanted == "cuda" else wanted
         known = {device.id: device for device in devices}
         # An unusable "cuda" stands for all of them, where torch cannot even count them.
-        chosen = known.get(name) or (known.get("cuda") if wanted.startswith("cuda") else None) or _absent(
-            wanted, devices
+        chosen = (
+            known.get(name)
+            or (known.get("cuda") if wanted.startswith("cuda") else None)
+            or _absent(wanted, devices)
         )
     return msgspec.structs.replace(workload, device=chosen.id), chosen
 
@@ -209,13 +210,6 @@ def _driver_version() -> str | None:
         return None
     found = re.search(r"\b(\d{3,}\.\d+(?:\.\d+)?)\b", text)
     return found[1] if found else None
-
-
-def _version(package: str) -> str:
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return ""
 
 
 def _first_line(error: Exception) -> str:

@@ -109,9 +109,7 @@ class ExtensionLink:
             self._fail(m.BuildFailed("cancelled", "the build was cancelled", remedies=("build again",)))
         else:
             status = None if process is None else process.returncode
-            self._fail(
-                m.BuildFailed("crashed", f"the build ended without a result (status {status})")
-            )
+            self._fail(m.BuildFailed("crashed", f"the build ended without a result (status {status})"))
 
     def _finish(self, outcome: m.BuildFinished) -> None:
         if self.state == "loaded":

@@ -39,7 +39,11 @@ class _Watch(TorchDispatchMode):
         name = func._schema.name.rpartition("::")[2]
         self.operators.add(name)
         # What is not written yet holds whatever the memory held.
-        if self.denormal_in is None and "empty" not in name and any(has_denormals(t) for t in _tensors(result)):
+        if (
+            self.denormal_in is None
+            and "empty" not in name
+            and any(has_denormals(t) for t in _tensors(result))
+        ):
             self.denormal_in = f"the result of {name}"
         return result
 

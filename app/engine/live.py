@@ -123,9 +123,7 @@ class LiveRun(Run):
         if lane.accuracy is not None:
             self.shop.send(Checked(generation, self.index, lane.id, lane.accuracy))
         if lane.counted is not None:
-            counted = msgspec.structs.replace(
-                lane.counted, generation=generation, workload=self.index
-            )
+            counted = msgspec.structs.replace(lane.counted, generation=generation, workload=self.index)
             self.shop.send(counted)
 
     def _leave_inherited(self) -> None:

@@ -240,9 +240,7 @@ class Run:
         if not self._batch:
             return
         names = (*self.start.plan.implementations, TWIN)
-        self.shop.send(
-            Samples(self.start.generation, self.index, self.shop.pid, names, tuple(self._batch))
-        )
+        self.shop.send(Samples(self.start.generation, self.index, self.shop.pid, names, tuple(self._batch)))
         self._batch.clear()
 
     def _sample(self, lane: Lane, number: int) -> None:

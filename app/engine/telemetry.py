@@ -144,9 +144,7 @@ class GpuReadings:
     def _readings(self) -> dict[str, Any]:
         nvml, handle = self._nvml, self._handle
         reasons = nvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle)
-        named = {
-            word for name, word in THROTTLING.items() if reasons & getattr(nvml, name, 0)
-        }
+        named = {word for name, word in THROTTLING.items() if reasons & getattr(nvml, name, 0)}
         return {
             "gpu_percent": float(nvml.nvmlDeviceGetUtilizationRates(handle).gpu),
             "gpu_temperature_c": float(nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU)),

@@ -1,11 +1,11 @@
 """The build cache: per user, keyed by content, published by one rename, guarded by a lock the kernel frees.
 
-    <root>/<key>/                  an entry: the library, manifest.json, build.log
-    <root>/<key>.lock              held while its entry is built; removed afterwards
-    <root>/<key>.building-…/       a build in progress; one left behind is cleared by the next build
-    <root>/<key>.stale-…/          an entry that did not load, set aside
-    <root>/compilers.json          version texts of compilers seen, by content
-    <root>/last_build.json         how long the last full build took, and its sources
+<root>/<key>/                  an entry: the library, manifest.json, build.log
+<root>/<key>.lock              held while its entry is built; removed afterwards
+<root>/<key>.building-…/       a build in progress; one left behind is cleared by the next build
+<root>/<key>.stale-…/          an entry that did not load, set aside
+<root>/compilers.json          version texts of compilers seen, by content
+<root>/last_build.json         how long the last full build took, and its sources
 """
 
 from __future__ import annotations
@@ -89,7 +89,9 @@ def torch_part(facts: Mapping[str, Any]) -> Part:
 
 
 def python_part(facts: Mapping[str, Any]) -> Part:
-    return Part(digest("python", facts["python_tag"], facts["machine"]), f"{facts['python_tag']}, {facts['machine']}")
+    return Part(
+        digest("python", facts["python_tag"], facts["machine"]), f"{facts['python_tag']}, {facts['machine']}"
+    )
 
 
 def compiler_part(path: str, version_text: str, name: str) -> Part:
@@ -107,7 +109,11 @@ def key_of(parts: Parts) -> str:
 
 def changed_parts(parts: Parts, before: Parts) -> tuple[str, ...]:
     """Names of the parts that differ, in order."""
-    return tuple(name for name in PARTS if name in parts and parts[name].digest != getattr(before.get(name), "digest", None))
+    return tuple(
+        name
+        for name in PARTS
+        if name in parts and parts[name].digest != getattr(before.get(name), "digest", None)
+    )
 
 
 # ---- where it lies ---------------------------------------------------------------------------------------
@@ -139,7 +145,10 @@ def open_root(asked: str | None, environ: Mapping[str, str]) -> tuple[Path, str]
             raise BuildError(
                 "cache_unusable",
                 f"The build cache {root} cannot be used: {problem}.",
-                remedies=("Name another folder in ATTNSCOPE_CACHE_DIR.", f"Or make {root} a folder you can write to."),
+                remedies=(
+                    "Name another folder in ATTNSCOPE_CACHE_DIR.",
+                    f"Or make {root} a folder you can write to.",
+                ),
             )
         return root, ""
     root = default_root(environ)
@@ -272,4 +281,3 @@ def set_aside(entry_folder: Path) -> None:
     except FileNotFoundError:
         return
     shutil.rmtree(aside, ignore_errors=True)
-

@@ -78,7 +78,9 @@ def log(at_s: float, text: str, level: str = "info") -> Event:
     return {"event": "log", "at_s": at_s, "text": text, "level": level}
 
 
-_ERROR = re.compile(r"^(?:.*?:\d+(?::\d+)?: )?(?:fatal )?error\b.*$|^.*: (?:fatal )?error ?[A-Z]*\d*: .*$", re.IGNORECASE)
+_ERROR = re.compile(
+    r"^(?:.*?:\d+(?::\d+)?: )?(?:fatal )?error\b.*$|^.*: (?:fatal )?error ?[A-Z]*\d*: .*$", re.IGNORECASE
+)
 _LINK_ERROR = re.compile(r"undefined reference|unresolved external|cannot find -l|ld returned", re.IGNORECASE)
 
 

@@ -26,7 +26,12 @@ class Running:
         self._read = 0
         with open(output, "wb") as sink:
             self.process = subprocess.Popen(
-                command, cwd=folder, env=environ, stdin=subprocess.DEVNULL, stdout=sink, stderr=subprocess.STDOUT
+                command,
+                cwd=folder,
+                env=environ,
+                stdin=subprocess.DEVNULL,
+                stdout=sink,
+                stderr=subprocess.STDOUT,
             )
 
     def poll(self) -> int | None:
@@ -62,7 +67,10 @@ def end_children(running: Sequence[Running], folder: Path) -> None:
         for item in running:
             if item.poll() is None:
                 subprocess.run(
-                    ["taskkill", "/F", "/T", "/PID", str(item.process.pid)], capture_output=True, timeout=10, check=False
+                    ["taskkill", "/F", "/T", "/PID", str(item.process.pid)],
+                    capture_output=True,
+                    timeout=10,
+                    check=False,
                 )
         return
     if os.getpgrp() == os.getpid():

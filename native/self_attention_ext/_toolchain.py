@@ -54,7 +54,10 @@ def find_compiler(environ: Mapping[str, str], platform: str = sys.platform) -> C
             raise BuildError(
                 "no_compiler",
                 f"No C++ compiler: the environment variable CXX names {asked}, which is not a program here.",
-                remedies=("Correct CXX, or unset it to use the system's compiler.", _sentence(install_hint(platform))),
+                remedies=(
+                    "Correct CXX, or unset it to use the system's compiler.",
+                    _sentence(install_hint(platform)),
+                ),
             )
         return Compiler((found, *words[1:]), os.path.realpath(found))
     names = ("cl", "clang-cl") if platform == "win32" else ("c++", "g++", "clang++")
