@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.trace import diff, facts, read
+from app.core.trace import count_calls, diff, facts, read
 from app.core.trace.nesting import busy, inside, top_level
 from tests.core.synthetic_trace import Maker
 
@@ -52,15 +52,15 @@ def test_keys_may_follow_the_events() -> None:
 
 def test_nanoseconds_survive_beside_a_large_clock() -> None:
     # As a double, 1.7e15 microseconds are a quarter of one apart.
+    kernel = '"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7'
     text = (
         Maker()
         .json()
         .decode()
         .replace(
             '"traceEvents": []',
-            '"traceEvents": ['
-            '{"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": 1700000000000000.101, "dur": 0.002},'
-            '{"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": 1700000000000001.104, "dur": 0.007}]',
+            f'"traceEvents": [{{{kernel}, "ts": 1700000000000000.101, "dur": 0.002}},'
+            f'{{{kernel}, "ts": 1700000000000001.104, "dur": 0.007}}]',
         )
     )
     found = facts(read(text.encode()))
@@ -179,6 +179,55 @@ def test_inside_agrees_with_comparing_each_pair(pairs: list[tuple[int, int]], le
     assert [f for f, d in zip(found, decided, strict=True) if d] == [
         e for e, d in zip(expected, decided, strict=True) if d
     ]
+
+
+@st.composite
+def any_event(draw: st.DrawFn) -> dict[str, object]:
+    cat = draw(st.sampled_from(["kernel", "gpu_memcpy", "gpu_memset", "cpu_op", "cuda_runtime", "Trace", ""]))
+    names = ["aten::mm", "cudaLaunchKernel", "cudaGraphLaunch", "INVALID", "gemm"]
+    event: dict[str, object] = {
+        "ph": draw(st.sampled_from("XXXXXXsfiM")),
+        "cat": cat,
+        "name": draw(st.sampled_from(names)),
+        "pid": draw(st.integers(-1, 1)),
+        "tid": draw(st.integers(-5, 4)),
+        "ts": draw(st.integers(0, 40) | st.decimals(0, 40, places=3).map(float)),
+        "id": draw(st.integers(0, 5)),
+    }
+    if draw(st.booleans()) or cat == "kernel":
+        event["dur"] = draw(st.integers(-3, 15))
+    if draw(st.booleans()):
+        event["args"] = {
+            "correlation": draw(st.integers(0, 4)),
+            "device": 0,
+            "stream": draw(st.integers(-1, 2)),
+        }
+    return event
+
+
+@given(st.lists(any_event(), max_size=60))
+def test_facts_of_any_events_are_consistent(events: list[dict[str, object]]) -> None:
+    trace = read(json.dumps({"traceEvents": events}).encode())
+    found = facts(trace)
+    json.dumps(found, allow_nan=False)
+    matching, kernels = found["matching"], found["kernels"]
+    assert found["events"]["total"] == len(events)
+    origins = ("from_kernel_launch", "from_graph_launch", "from_other_call", "without_call")
+    assert sum(matching[f"kernels_{origin}"] for origin in origins) == kernels["total"]
+    assert sum(matching["kernels_by_call"].values()) == kernels["total"]
+    launches = matching["kernel_launches_matched"] + matching["kernel_launches_unmatched"]
+    assert launches == found["launch_calls"]["kernel_launch_total"]
+    assert sum(row["kernels"] for row in found["streams"]) == kernels["total"]
+    for row in found["gpu"]:
+        assert 0 <= row["kernel_busy_us"] <= min(row["kernel_sum_us"], row["kernel_window_us"]) + 1e-6
+        assert row["work_idle_us"] >= 0
+    assert 0 <= found["cpu_ops"]["top_level"] <= found["cpu_ops"]["total"]
+    assert found["span_us"] <= found["span_with_profiler_marker_us"]
+    counted = count_calls(trace, device=True, backward=True)
+    if counted.kernel_launches is not None:
+        assert counted.kernel_launches.forward >= found["launch_calls"]["kernel_launch_total"]
+        assert counted.graph_launches == found["launch_calls"]["graph_launch_total"]
+    assert diff(trace, trace)["summary"]["kernel"]["same"] == kernels["distinct_names"]
 
 
 @pytest.mark.slow

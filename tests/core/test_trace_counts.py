@@ -201,6 +201,15 @@ def test_a_graph_launch_without_any_work_is_unverified() -> None:
     assert "cudaGraphLaunch (correlation 5)" in counts.note
 
 
+def test_a_device_of_which_nothing_was_recorded_has_null_launches_and_a_reason() -> None:
+    counts = count_calls(forward_pass().trace(), device=True)
+    assert counts.operator_calls == Phased(4, None)
+    assert counts.kernel_launches is None
+    assert counts.kernel_time_s is None
+    assert not counts.verified
+    assert "did not reach the device" in counts.note
+
+
 # ---- memory --------------------------------------------------------------------------------------------
 
 
