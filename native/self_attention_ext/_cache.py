@@ -1,11 +1,11 @@
 """The build cache: per user, keyed by content, published by one rename, guarded by a lock the kernel frees.
 
-    <root>/<key>/                  an entry: the library, manifest.json, build.log
-    <root>/<key>.lock              held while its entry is built; removed afterwards
-    <root>/<key>.building-…/       a build in progress; one left behind is cleared by the next build
-    <root>/<key>.stale-…/          an entry that did not load, set aside
-    <root>/compilers.json          version texts of compilers seen, by content
-    <root>/last_build.json         how long the last full build took, and its sources
+<root>/<key>/                  an entry: the library, manifest.json, build.log
+<root>/<key>.lock              held while its entry is built; removed afterwards
+<root>/<key>.building-…/       a build in progress; one left behind is cleared by the next build
+<root>/<key>.stale-…/          an entry that did not load, set aside
+<root>/compilers.json          version texts of compilers seen, by content
+<root>/last_build.json         how long the last full build took, and its sources
 """
 
 from __future__ import annotations
@@ -80,7 +80,9 @@ def sources_part(sources: Iterable[Path], headers: Iterable[Path]) -> Part:
 
 
 def torch_part(facts: Mapping[str, Any]) -> Part:
-    """The full version with its local tag, the CUDA tag and the ABI: a library often loads under the wrong one."""
+    """The full version with its local tag, the CUDA tag and the ABI: a library often loads under the wrong
+    one.
+    """
     version, cuda = facts["torch_version"], facts["cuda"]
     return Part(
         digest("torch", version, str(cuda), str(facts["cxx11_abi"])),
@@ -89,7 +91,9 @@ def torch_part(facts: Mapping[str, Any]) -> Part:
 
 
 def python_part(facts: Mapping[str, Any]) -> Part:
-    return Part(digest("python", facts["python_tag"], facts["machine"]), f"{facts['python_tag']}, {facts['machine']}")
+    return Part(
+        digest("python", facts["python_tag"], facts["machine"]), f"{facts['python_tag']}, {facts['machine']}"
+    )
 
 
 def compiler_part(path: str, version_text: str, name: str) -> Part:
@@ -107,7 +111,11 @@ def key_of(parts: Parts) -> str:
 
 def changed_parts(parts: Parts, before: Parts) -> tuple[str, ...]:
     """Names of the parts that differ, in order."""
-    return tuple(name for name in PARTS if name in parts and parts[name].digest != getattr(before.get(name), "digest", None))
+    return tuple(
+        name
+        for name in PARTS
+        if name in parts and parts[name].digest != getattr(before.get(name), "digest", None)
+    )
 
 
 # ---- where it lies ---------------------------------------------------------------------------------------
@@ -121,8 +129,8 @@ def default_root(environ: Mapping[str, str], platform: str = sys.platform) -> Pa
         return base / "attnscope" / "Cache" / "extension"
     if platform == "darwin":
         return home / "Library" / "Caches" / "attnscope" / "extension"
-    base = environ.get("XDG_CACHE_HOME", "")
-    return Path(base if os.path.isabs(base) else home / ".cache") / "attnscope" / "extension"
+    named = environ.get("XDG_CACHE_HOME", "")
+    return Path(named if os.path.isabs(named) else home / ".cache") / "attnscope" / "extension"
 
 
 def open_root(asked: str | None, environ: Mapping[str, str]) -> tuple[Path, str]:
@@ -139,7 +147,10 @@ def open_root(asked: str | None, environ: Mapping[str, str]) -> tuple[Path, str]
             raise BuildError(
                 "cache_unusable",
                 f"The build cache {root} cannot be used: {problem}.",
-                remedies=("Name another folder in ATTNSCOPE_CACHE_DIR.", f"Or make {root} a folder you can write to."),
+                remedies=(
+                    "Name another folder in ATTNSCOPE_CACHE_DIR.",
+                    f"Or make {root} a folder you can write to.",
+                ),
             )
         return root, ""
     root = default_root(environ)
@@ -236,8 +247,9 @@ def damage(entry: Entry) -> str:
     return ""
 
 
-def entries(root: Path) -> list[Entry]:
+def entries(root: str | Path) -> list[Entry]:
     """All entries, the newest first."""
+    root = Path(root)
     try:
         folders = [folder for folder in root.iterdir() if _KEY.fullmatch(folder.name)]
     except OSError:
@@ -246,8 +258,11 @@ def entries(root: Path) -> list[Entry]:
     return sorted(found, key=lambda entry: entry.built_at, reverse=True)
 
 
-def remove_entries(root: Path, keep: Iterable[str] = ()) -> list[Entry]:
-    """Removes entries and abandoned builds, except those of the keys kept or locked. Returns the entries removed."""
+def remove_entries(root: str | Path, keep: Iterable[str] = ()) -> list[Entry]:
+    """Removes entries and abandoned builds, except those of the keys kept or locked. Returns the entries
+    removed.
+    """
+    root = Path(root)
     kept = set(keep)
     removed = []
     for entry in entries(root):
@@ -272,4 +287,3 @@ def set_aside(entry_folder: Path) -> None:
     except FileNotFoundError:
         return
     shutil.rmtree(aside, ignore_errors=True)
-

@@ -1,4 +1,6 @@
-"""The work of one build: inspect the compiler, compile the sources side by side, link them. Plain processes only."""
+"""The work of one build: inspect the compiler, compile the sources side by side, link them. Plain processes
+only.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +64,10 @@ class Job:
             raise BuildError(
                 "timeout",
                 f"The build took longer than its limit of {limit:.0f} s and was ended.",
-                remedies=("Try again when the machine is less busy.", "Raise ATTNSCOPE_BUILD_TIMEOUT (seconds)."),
+                remedies=(
+                    "Try again when the machine is less busy.",
+                    "Raise ATTNSCOPE_BUILD_TIMEOUT (seconds).",
+                ),
             )
 
     def run(self, command: Sequence[str], output: Path, limit_s: float | None = None) -> tuple[int, bytes]:
@@ -100,9 +105,13 @@ def identify(job: Job) -> str:
 
 
 def probe(job: Job, flags: Sequence[str], standard: str | None, version: str) -> None:
-    """Compiles an empty file with the real flags: finds a compiler without its parts, or one too old for torch."""
+    """Compiles an empty file with the real flags: finds a compiler without its parts, or one too old for
+    torch.
+    """
     source = job.folder / "probe.cpp"
-    source.write_text("#include <vector>\nint main() { return static_cast<int>(std::vector<int>().size()); }\n")
+    source.write_text(
+        "#include <vector>\nint main() { return static_cast<int>(std::vector<int>().size()); }\n"
+    )
     name = job.compiler.command[0]
     status, output = job.run(
         [*job.compiler.command, *flags, *_compile_only(job.compiler, source.name, "probe.o")],
@@ -113,7 +122,9 @@ def probe(job: Job, flags: Sequence[str], standard: str | None, version: str) ->
         return
     job.keep(output, "error")
     text = output.decode("utf-8", "replace")
-    if standard and re.search(rf"(unrecognized|unknown|invalid).*{re.escape(standard.lstrip('-/').split('=')[-1])}", text):
+    if standard and re.search(
+        rf"(unrecognized|unknown|invalid).*{re.escape(standard.lstrip('-/').split('=')[-1])}", text
+    ):
         wanted = standard_name(standard)
         raise BuildError(
             "old_compiler",
@@ -148,7 +159,9 @@ def compile_all(
     begun = time.monotonic()
     last_progress = float("-inf")
 
-    def event(source: str, state: str, index: int, slot: int, started_s: float, seconds: float | None) -> None:
+    def event(
+        source: str, state: str, index: int, slot: int, started_s: float, seconds: float | None
+    ) -> None:
         job.emit(
             {
                 "event": "source",
@@ -166,10 +179,19 @@ def compile_all(
         for slot in range(count):
             if slots[slot] is None and waiting:
                 index, source = waiting.pop(0)
-                command = [*job.compiler.command, *flags, *_compile_only(job.compiler, source, _object(source))]
+                command = [
+                    *job.compiler.command,
+                    *flags,
+                    *_compile_only(job.compiler, source, _object(source)),
+                ]
                 job.say(f"{index + 1}/{len(sources)} {shlex.join(command)}")
                 started_s = time.monotonic() - begun
-                slots[slot] = (Running(command, job.folder, job.folder / f"{source}.txt", job.environ), index, source, started_s)
+                slots[slot] = (
+                    Running(command, job.folder, job.folder / f"{source}.txt", job.environ),
+                    index,
+                    source,
+                    started_s,
+                )
                 event(source, "started", index, slot, started_s, None)
         now = time.monotonic()
         if now - last_progress >= PROGRESS_S:
@@ -206,7 +228,9 @@ def compile_all(
                     remedies=(f"Correct {source} and build again.", "Or name another compiler in CXX."),
                 )
             event(source, "done", index, slot, started_s, running.seconds)
-            records.append({"source": source, "job": slot + 1, "started_s": started_s, "seconds": running.seconds})
+            records.append(
+                {"source": source, "job": slot + 1, "started_s": started_s, "seconds": running.seconds}
+            )
         job.check([item[0] for item in slots if item is not None])
         time.sleep(POLL_S)
     return records
@@ -235,7 +259,9 @@ def link(job: Job, sources: Sequence[str], library: str, library_dir: str) -> No
         )
 
 
-def all_flags(compile_flags: Sequence[str], include_dirs: Sequence[str], standard: str | None, msvc: bool) -> list[str]:
+def all_flags(
+    compile_flags: Sequence[str], include_dirs: Sequence[str], standard: str | None, msvc: bool
+) -> list[str]:
     """The flags of one compilation: ours, torch's headers as system headers, torch's standard."""
     include = "/external:I" if msvc else "-isystem"
     includes = [word for folder in include_dirs for word in (include, folder)]

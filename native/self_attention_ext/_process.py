@@ -26,7 +26,12 @@ class Running:
         self._read = 0
         with open(output, "wb") as sink:
             self.process = subprocess.Popen(
-                command, cwd=folder, env=environ, stdin=subprocess.DEVNULL, stdout=sink, stderr=subprocess.STDOUT
+                command,
+                cwd=folder,
+                env=environ,
+                stdin=subprocess.DEVNULL,
+                stdout=sink,
+                stderr=subprocess.STDOUT,
             )
 
     def poll(self) -> int | None:
@@ -50,19 +55,24 @@ class Running:
 
 
 def lead_group() -> None:
-    """Makes this process the head of a group of its own, if it is not yet: what it starts can be ended as one."""
+    """Makes this process the head of a group of its own, if it is not yet: what it starts can be ended as
+    one.
+    """
     if hasattr(os, "setsid"):
         with contextlib.suppress(OSError):  # already the head of its group
             os.setsid()
 
 
 def end_children(running: Sequence[Running], folder: Path) -> None:
-    """Ends the compilers and what they started, asking first. This process, the head of their group, stays."""
+    """Ends the compilers and what they started, asking first. This process, their head, stays."""
     if sys.platform == "win32":
         for item in running:
             if item.poll() is None:
                 subprocess.run(
-                    ["taskkill", "/F", "/T", "/PID", str(item.process.pid)], capture_output=True, timeout=10, check=False
+                    ["taskkill", "/F", "/T", "/PID", str(item.process.pid)],
+                    capture_output=True,
+                    timeout=10,
+                    check=False,
                 )
         return
     if os.getpgrp() == os.getpid():
