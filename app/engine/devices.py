@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import os
 import platform
 import re
@@ -15,6 +14,7 @@ import torch
 
 from app.core.compatibility import remedy, runs_on
 from app.core.environment import Device, Environment
+from app.core.version import VERSION
 from app.core.workload import Workload
 from app.engine import process_state
 
@@ -72,7 +72,7 @@ def resolve(workload: Workload, devices: tuple[Device, ...]) -> tuple[Workload, 
 def environment(devices: tuple[Device, ...]) -> Environment:
     state = process_state.capture()
     return Environment(
-        attnscope=_version("attnscope"),
+        attnscope=VERSION,
         system=f"{platform.system()} {platform.release()}",
         machine=platform.machine(),
         python=platform.python_version(),
@@ -208,13 +208,6 @@ def _driver_version() -> str | None:
         return None
     found = re.search(r"\b(\d{3,}\.\d+(?:\.\d+)?)\b", text)
     return found[1] if found else None
-
-
-def _version(package: str) -> str:
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return ""
 
 
 def _first_line(error: Exception) -> str:
