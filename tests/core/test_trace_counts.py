@@ -131,7 +131,12 @@ def all_launch_calls() -> Maker:
 
 
 def test_every_kind_of_launch_counts_and_graphs_copies_and_memsets_stand_apart() -> None:
-    counts = count_calls(all_launch_calls().trace(), device=True)
+    trace = all_launch_calls().trace()
+    found = facts(trace)["launch_calls"]
+    assert set(found["kernel_launch_by_name"].values()) == {1}
+    assert found["kernel_launch_total"] == 5
+    assert found["graph_launch_by_name"] == {"cudaGraphLaunch": 1}
+    counts = count_calls(trace, device=True)
     assert counts.kernel_launches == Phased(5, None)
     assert counts.graph_launches == 1
     assert counts.memcpys == 1
