@@ -73,7 +73,7 @@ class Child:
         if (unsupported := implementation.unsupported(workload)) is not None:
             raise Refusal(unsupported.reason)
         if implementation.needs == "extension":
-            self._load(request.library)
+            self._load(request.library, request.library_key)
         if request.threads:
             torch.set_num_threads(request.threads)
         inputs = make_inputs(workload, request.seed)
@@ -100,9 +100,10 @@ class Child:
             trace_gz=profiled.trace_gz,
         )
 
-    def _load(self, library: str | None) -> None:
+    def _load(self, library: str | None, key: str) -> None:
         """Load the built extension, once: a process can never unload or replace one."""
-        from app.engine.extension_link import load_library
+        from self_attention_ext import BuildError
+        from self_attention_ext._library import load
 
         if library is None:
             raise Refusal("The extension is not built, so there is nothing of it to count.")
@@ -114,8 +115,8 @@ class Child:
                 "The extension was rebuilt: this process still holds the old one, a new one is needed."
             )
         try:
-            load_library(str(path))
-        except Exception as error:
+            load(path, key)
+        except (OSError, BuildError) as error:
             raise Refusal(f"The extension {path.name} does not load: {shortened(error)}") from None
         self._library = path
 

@@ -63,7 +63,12 @@ class FakeExtension:
         self.state = "absent"
         self.reason = self.remedy = ""
         self.library: str | None = None
+        self.key = ""
         self.starts = 0
+
+    @property
+    def building(self) -> bool:
+        return self.state == "building"
 
     def start(self, clean: bool = False) -> None:
         self.starts += 1

@@ -8,9 +8,11 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+from self_attention_ext import _library
 
 from app.core.trace import count_calls, read, window_of
 from app.core.workload import Workload
@@ -160,28 +162,24 @@ def test_an_unknown_implementation_is_refused_by_name(child: Child) -> None:
 
 
 def test_a_second_build_needs_a_new_process(child: Child, monkeypatch: pytest.MonkeyPatch) -> None:
-    from app.engine import extension_link
-
-    loaded: list[str] = []
-    monkeypatch.setattr(extension_link, "load_library", loaded.append)
+    loaded: list[tuple[Path, str]] = []
+    monkeypatch.setattr(_library, "load", lambda path, key: loaded.append((path, key)))
     monkeypatch.setattr(child, "_library", None)
-    child._load("/one/library.so")
-    child._load("/one/library.so")
-    assert loaded == [str(profiler_child.Path("/one/library.so"))]
+    child._load("/one/library.so", "k1")
+    child._load("/one/library.so", "k1")
+    assert loaded == [(Path("/one/library.so"), "k1")]
     with pytest.raises(profiler_child.Refusal, match="a new one is needed"):
-        child._load("/another/library.so")
+        child._load("/another/library.so", "k2")
 
 
 def test_a_library_that_does_not_load_is_named(child: Child, monkeypatch: pytest.MonkeyPatch) -> None:
-    from app.engine import extension_link
-
-    def fails(path: str) -> None:
+    def fails(path: Path, key: str) -> None:
         raise OSError("undefined symbol: _ZN3c10")
 
-    monkeypatch.setattr(extension_link, "load_library", fails)
+    monkeypatch.setattr(_library, "load", fails)
     monkeypatch.setattr(child, "_library", None)
     with pytest.raises(profiler_child.Refusal, match=r"library\.so does not load: undefined symbol"):
-        child._load("/one/library.so")
+        child._load("/one/library.so", "k1")
 
 
 def test_a_line_that_is_no_request_is_refused_with_its_id_where_it_has_one() -> None:
