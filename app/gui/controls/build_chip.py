@@ -37,7 +37,7 @@ def words_of(build: BuildState) -> BuildWords:
             return BuildWords("busy", "Waiting for another build", "waiting")
         progress = build.progress
         if progress is not None and progress.total:
-            count = f"{min(progress.done + 1, progress.total)}/{progress.total}"
+            count = f"{progress.done}/{progress.total}"
             share = progress.done / progress.total
             return BuildWords("busy", f"Extension compiling {count}", f"compiling {count}", share)
         step = next((s.step for s in reversed(list(build.steps.values())) if s.state == "started"), "")
