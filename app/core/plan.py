@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Meta
 
 from app.core.catalog import CONTENDERS, DEFAULT_CONTENDERS
+from app.core.environment import Environment
 from app.core.fields import Field, FieldError, UnknownKeyError, fields_of, read_struct, shorten
 from app.core.workload import Workload
 
@@ -150,10 +151,37 @@ def apply_override(document: dict[str, Any], flag: str) -> None:
     section[key] = value
 
 
-def plan_to_document(plan: Plan) -> dict[str, Any]:
-    """The plan as plain data for `recording.json`."""
-    data: dict[str, Any] = msgspec.to_builtins(plan)
-    return data
+class DeviceError(ValueError):
+    """The plan asks for a device that is not there or cannot be used. The text says how to get it."""
+
+
+def on_devices(plan: Plan, environment: Environment) -> Plan:
+    """The plan with `auto` and `cuda` made out to the devices of a machine.
+
+    `auto` is the first usable GPU, else the CPU. Raises `DeviceError`.
+    """
+    return msgspec.structs.replace(
+        plan, workloads=tuple(dict.fromkeys(on_device(w, environment) for w in plan.workloads))
+    )
+
+
+def on_device(workload: Workload, environment: Environment) -> Workload:
+    """One workload with its device made out. Raises `DeviceError`."""
+    devices = {device.id: device for device in environment.devices}
+    wanted = workload.device
+    if wanted == "auto":
+        usable = [d.id for d in environment.devices if d.usable and d.id != "cpu"]
+        wanted = usable[0] if usable else "cpu"
+    elif wanted == "cuda":
+        wanted = "cuda:0"
+    device = devices.get(wanted)
+    if device is None and wanted != "cpu":
+        known = ", ".join(devices) or "cpu"
+        raise DeviceError(f"workload.device = {wanted}: no such device here; there is {known}")
+    if device is not None and not device.usable:
+        fix = " ".join(part for part in (device.remedy, device.command) if part)
+        raise DeviceError(f"workload.device = {wanted}: {device.title}: {device.reason}. {fix}".strip())
+    return msgspec.structs.replace(workload, device=wanted)
 
 
 def copy_as_command(workload: Workload, implementations: Sequence[str], baseline: str, profile: str) -> str:

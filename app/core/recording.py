@@ -52,6 +52,8 @@ class WorkloadRecord:
         self.sampler_pids: set[int] = set()
         self.profiler_pids: set[int] = set()
         self.stopped_because: str | None = None
+        self.version = 0
+        """Grows with every change: what was derived from an older one is out of date."""
         self._source: tuple[int, int] | None = None
         self._offset = 0
         self._last_round = -1
@@ -79,6 +81,18 @@ class WorkloadRecord:
             number = self._offset + sample.round
             self._last_round = max(self._last_round, number)
             self.series.setdefault(name, Series()).append(sample, number)
+
+    @property
+    def last_at_s(self) -> float | None:
+        """When the last sample ended, seconds since 1970."""
+        return max((float(s.at_s[-1]) for s in self.series.values() if len(s)), default=None)
+
+    def forget(self) -> None:
+        """Drop the samples, to measure anew; counts and accuracy do not wear out."""
+        self.series.clear()
+        self._last_round = -1
+        self._source = None
+        self.version += 1
 
     def restore_rounds(self) -> None:
         """Continue numbering after the series that a file brought."""
@@ -116,9 +130,7 @@ class Recording:
     @property
     def current(self) -> WorkloadRecord | None:
         """The record that samples go to now, in live mode the one shown."""
-        if self.plan is None:
-            return None
-        return self._cells.get(Cell(self.generation, 0)) if self.plan.workloads else None
+        return self._cells.get(Cell(self.generation, 0))
 
     @property
     def sample_count(self) -> int:
@@ -150,6 +162,7 @@ class Recording:
         for index, workload in enumerate(start.plan.workloads):
             record = self.add_record(workload)
             self._cells[Cell(start.generation, index)] = record
+            record.version += 1
             for name in start.plan.implementations:
                 if name in start.excluded:
                     record.status[name] = Status("failed", start.excluded[name])
@@ -180,6 +193,16 @@ class Recording:
             self.fatal = message
         return True
 
+    def show(self, record: WorkloadRecord) -> None:
+        """Make one of the records the current one."""
+        self.generation = max(self.generation, 0)
+        self._cells[Cell(self.generation, 0)] = record
+
+    def show_latest(self) -> None:
+        """Make the record of the last `Start` the current one, as it was when the session ended."""
+        if self.current is None:
+            self.show_first()
+
     def _apply_run(self, message: m.Message) -> None:
         if isinstance(message, m.RunDone):
             self.finished = True
@@ -189,6 +212,7 @@ class Recording:
         record = None if index is None else self._cells.get(Cell(self.generation, index))
         if record is None:
             return
+        record.version += 1
         if isinstance(message, m.Samples):
             record.add(message, self.plan.baseline if self.plan else "native")
         elif isinstance(message, m.Active):
@@ -224,6 +248,7 @@ class Recording:
     def _set_aside(self, key: str) -> None:
         """Keep what an older build measured beside the new one's, under a name that says so."""
         for record in self.records:
+            record.version += 1
             for name in [n for n in record.series if n in CONTENDERS and CONTENDERS[n].needs_extension]:
                 old = f"{name}@{key[:8]}"
                 record.series[old] = record.series.pop(name)

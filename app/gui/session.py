@@ -1,0 +1,439 @@
+"""The window's session: what is measured, the worker that measures it, the recording that grows.
+
+Commands go down to the worker, messages come up into the recording, views read the recording.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from app.core import files, journal
+from app.core import messages as m
+from app.core.catalog import CONTENDERS, DEFAULT_CONTENDERS
+from app.core.environment import Environment
+from app.core.plan import DeviceError, Measure, Plan, on_device
+from app.core.recording import Recording
+from app.core.results import Entry, entries_of
+from app.core.supervision import Supervisor
+from app.core.workload import Workload
+from app.gui import theme
+from app.gui.journals import Found, Journals
+from app.gui.snapshot import Snapshot
+from app.gui.worker_link import WorkerLink
+
+FLUSH_MS = 1000
+CHANGED_MS = 50
+ANNOUNCED_STALE_AFTER_S = 60.0
+"""A worker that said it prepares or first calls something may be silent for longer."""
+
+
+class Session(QObject):
+    """Owns the worker link and the recording. Has no widget and starts no thread."""
+
+    changed = Signal()
+    run_state_changed = Signal()
+    contenders_changed = Signal()
+    devices_changed = Signal()
+    build_changed = Signal()
+    notice = Signal(str, str)
+    recovered_available = Signal(list)
+
+    def __init__(
+        self,
+        workload: Workload | None = None,
+        enabled: tuple[str, ...] = DEFAULT_CONTENDERS,
+        baseline: str = "native",
+        journals: Journals | None = None,
+        clock: Callable[[], float] = time.time,
+        parent: QObject | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self.workload = workload or Workload()
+        self.enabled = tuple(name for name in CONTENDERS if name in enabled) or ("native",)
+        self.baseline = baseline if baseline in self.enabled else self.enabled[0]
+        self.challenger: str | None = None
+        self.live = Recording()
+        self.environment: Environment | None = None
+        self.measure = Measure()
+        self.paused = False
+        self.saved = True
+        self.viewing: Path | None = None
+        self._viewed: Recording | None = None
+        self.profile = "quick"
+        self._clock = clock
+        self._journals = journals or Journals()
+        self._journal: journal.Journal | None = None
+        self._link: WorkerLink | None = None
+        self._supervisor = Supervisor()
+        self._excluded: dict[str, str] = {}
+        self._careful = False
+        self._generation = 0
+        self._last_message_s = clock()
+        self._last_sample_s = clock()
+        self._gave_up = ""
+        self._rebuild_clean = False
+        self._entries: tuple[Entry, ...] = ()
+        self._entries_key: tuple[object, ...] = ()
+        self._changed_timer = QTimer(self, singleShot=True, interval=CHANGED_MS)
+        self._changed_timer.timeout.connect(self.changed)
+        self._flush_timer = QTimer(self, interval=FLUSH_MS)
+        self._flush_timer.timeout.connect(self._flush)
+
+    # ---- life ------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Start the worker; measuring and the build begin by themselves when it is ready."""
+        abandoned = self._journals.abandoned()
+        if abandoned:
+            self.recovered_available.emit(abandoned)
+        self._begin_journal()
+        self._flush_timer.start()
+        self._start_worker()
+
+    def close(self) -> None:
+        """End everything within a bounded time. What was not saved stays among the recent sessions."""
+        self._flush_timer.stop()
+        self._changed_timer.stop()
+        if self._link is not None:
+            self._link.stop()
+        self._journals.end(keep=not self.saved)
+
+    @property
+    def recording(self) -> Recording:
+        """What the views show: a file while one is open, otherwise the session's own."""
+        return self._viewed if self._viewed is not None else self.live
+
+    @property
+    def running(self) -> bool:
+        """Whether samples are expected."""
+        return (
+            not self.paused
+            and self.viewing is None
+            and not self._gave_up
+            and self.environment is not None
+            and self._link is not None
+            and self._link.is_running
+        )
+
+    @property
+    def worker_pid(self) -> int | None:
+        return self._link.pid if self._link is not None else None
+
+    @property
+    def stopped_because(self) -> str:
+        """Why nothing is measured any more; empty while something is."""
+        return self._gave_up
+
+    @property
+    def stale_s(self) -> float | None:
+        """For how long no data came although some was due; None while all is well."""
+        if self.paused or self.viewing is not None or self.environment is None:
+            return None
+        silent = self._clock() - self._last_sample_s
+        active = self.live.active
+        limit = theme.STALE_AFTER_S if active is None else ANNOUNCED_STALE_AFTER_S
+        return silent if silent > limit else None
+
+    # ---- what a person changes -------------------------------------------------------------------------
+
+    def set_workload(self, workload: Workload) -> None:
+        """Measure another workload; one that cannot run changes nothing."""
+        if workload.problems or workload == self.workload:
+            return
+        self.workload = workload
+        viewed = self._viewed.record_for(workload) if self._viewed is not None else None
+        if self._viewed is not None and viewed is not None:
+            self._viewed.show(viewed)
+            self._announce()
+            return
+        self._restart_run()
+
+    def set_enabled(self, implementations: tuple[str, ...]) -> None:
+        """Measure these contenders, the baseline always among them."""
+        names = tuple(name for name in CONTENDERS if name in implementations or name == self.baseline)
+        for name in names:
+            # Switched on again by hand: it gets another chance.
+            if name not in self.enabled:
+                self._excluded.pop(name, None)
+        if names != self.enabled:
+            self.enabled = names
+            if self.challenger not in names:
+                self.challenger = None
+            self._restart_run()
+            self.contenders_changed.emit()
+
+    def set_baseline(self, implementation: str) -> None:
+        if implementation == self.baseline or implementation not in CONTENDERS:
+            return
+        self.baseline = implementation
+        if self.challenger == implementation:
+            self.challenger = None
+        if implementation not in self.enabled:
+            self.enabled = tuple(n for n in CONTENDERS if n in self.enabled or n == implementation)
+        self._restart_run()
+        self.contenders_changed.emit()
+
+    def set_challenger(self, implementation: str | None) -> None:
+        """Whom the verdict is about; None picks by itself."""
+        self.challenger = implementation
+        self._announce()
+
+    def pause(self) -> None:
+        self.paused = True
+        self._send(m.Pause())
+        self.run_state_changed.emit()
+
+    def resume(self) -> None:
+        if self.viewing is not None:
+            self.close_recording()
+            return
+        self.paused = False
+        self._last_sample_s = self._clock()
+        self._send(m.Resume())
+        self.run_state_changed.emit()
+
+    def restart(self) -> None:
+        """Forget the current workload's samples and measure it anew."""
+        record = self.live.record_for(self.workload)
+        if record is not None and self.viewing is None:
+            record.forget()
+        self._excluded.clear()
+        self._restart_run()
+
+    def restart_worker(self) -> None:
+        """Replace a worker that does not answer. What it measured stays."""
+        if self._link is not None:
+            self._link.abandon()
+        self._gave_up = ""
+        self._note("worker restarted by hand")
+        self._start_worker()
+
+    def profile_now(self) -> None:
+        self._send(m.Profile())
+
+    def build(self, clean: bool = False) -> None:
+        self._send(m.Build(clean))
+
+    def cancel_build(self) -> None:
+        self._send(m.CancelBuild())
+
+    # ---- recordings ------------------------------------------------------------------------------------
+
+    def save_recording(self, path: Path) -> None:
+        """Write `recording.json`. Raises OSError."""
+        files.save(self.recording, path)
+        if self.viewing is None:
+            self.saved = True
+
+    def open_recording(self, path: Path) -> None:
+        """Show a recording from a file or a journal; measuring pauses. Raises `RecordingError`, OSError."""
+        if path.suffix == ".jsonl":
+            opened, unreadable = journal.replay(path)
+            opened.show_latest()
+            if unreadable:
+                self.notice.emit("warning", f"{path.name}: {unreadable:,} lines could not be read")
+        else:
+            opened = files.load(path)
+        if not opened.records:
+            raise files.RecordingError(f"{path}: has no measurement in it")
+        self._viewed = opened
+        self.viewing = path
+        self.pause()
+        record = opened.current or opened.records[0]
+        self.workload = record.workload
+        if opened.plan is not None:
+            self.enabled = tuple(n for n in CONTENDERS if n in opened.plan.implementations) or self.enabled
+            self.baseline = opened.plan.baseline
+        self.contenders_changed.emit()
+        self._announce()
+
+    def close_recording(self) -> None:
+        """Go back from a file to measuring, with the workload that was shown."""
+        if self._viewed is None:
+            return
+        self._viewed, self.viewing = None, None
+        self.paused = False
+        if self.environment is not None:
+            self._make_out_device()
+        self._send(m.Resume())
+        self._restart_run()
+        self.contenders_changed.emit()
+        self.run_state_changed.emit()
+
+    def discard_journal(self, found: Found) -> None:
+        found.path.unlink(missing_ok=True)
+
+    def recent_journals(self) -> list[Found]:
+        return self._journals.recent()
+
+    def snapshot(self, window_s: float | None) -> Snapshot:
+        """What there is to draw now. Figures are computed anew only where samples came."""
+        record = self.recording.current
+        if record is not None:
+            key = (id(record), record.version, self.baseline, self.enabled)
+            if key != self._entries_key:
+                self._entries_key = key
+                self._entries = entries_of(record, self.baseline, self.enabled)
+        else:
+            self._entries, self._entries_key = (), ()
+        now_s = self._clock()
+        if self.viewing is not None and record is not None:
+            now_s = record.last_at_s or now_s
+        return Snapshot(
+            recording=self.recording,
+            record=record,
+            entries=self._entries,
+            baseline=self.baseline,
+            challenger=self.challenger or best_challenger(self._entries, self.baseline),
+            now_s=now_s,
+            window_s=window_s,
+            running=self.running,
+            paused=self.paused,
+            stale_s=self.stale_s,
+        )
+
+    # ---- the worker ------------------------------------------------------------------------------------
+
+    def _start_worker(self) -> None:
+        if self._link is not None:
+            self._link.deleteLater()
+        self.environment = None
+        self._last_message_s = self._last_sample_s = self._clock()
+        self._link = WorkerLink(self)
+        self._link.received.connect(self._receive)
+        self._link.garbled.connect(lambda text: self.notice.emit("warning", text))
+        self._link.died.connect(self._worker_died)
+        self._link.start()
+        self.run_state_changed.emit()
+
+    def _worker_died(self, exit_status: int) -> None:
+        self.live.build.abandoned()
+        fatal = self.live.fatal
+        if fatal is not None:
+            self._gave_up = f"{fatal.reason} {fatal.remedy}".strip()
+            self.notice.emit("error", self._gave_up)
+            self.run_state_changed.emit()
+            return
+        decision = self._supervisor.worker_died(exit_status, self.live.active)
+        self._careful = decision.careful
+        if decision.blamed is not None:
+            self._excluded[decision.blamed] = decision.sentence
+        self._note(decision.sentence, "warning")
+        if decision.restart:
+            self._start_worker()
+        else:
+            self._gave_up = decision.sentence
+            self.run_state_changed.emit()
+
+    def _receive(self, message: m.Message) -> None:
+        self._last_message_s = self._clock()
+        if not self.live.apply(message):
+            return
+        if self._journal is not None:
+            self._journal.write(message)
+        if isinstance(message, m.Samples):
+            self._last_sample_s = self._last_message_s
+            self.saved = False
+        elif isinstance(message, m.Ready):
+            self.environment = message.environment
+            self._make_out_device()
+            self.devices_changed.emit()
+            self._restart_run()
+            self._send(m.Build(self._rebuild_clean))
+            self._rebuild_clean = False
+        elif isinstance(message, m.Notice):
+            self.notice.emit(message.level, message.text)
+        elif isinstance(message, m.ContenderState):
+            self.contenders_changed.emit()
+        elif isinstance(message, m.BuildMessage):
+            self.build_changed.emit()
+            if isinstance(message, m.BuildFinished) and message.needs_new_worker:
+                self._note("worker restarted for the new build")
+                if self._link is not None:
+                    self._link.stop()
+                self._start_worker()
+        self._announce()
+
+    def _make_out_device(self) -> None:
+        assert self.environment is not None
+        try:
+            self.workload = on_device(self.workload, self.environment)
+        except DeviceError as error:
+            self.notice.emit("warning", f"{error}; going on with the CPU")
+            self.workload = on_device(_on_cpu(self.workload), self.environment)
+
+    def _restart_run(self) -> None:
+        if self.viewing is not None:
+            self.close_recording()
+            return
+        if self.environment is None:
+            return
+        self._generation += 1
+        self._last_sample_s = self._clock()
+        plan = Plan(
+            workloads=(self.workload,),
+            implementations=self.enabled,
+            baseline=self.baseline,
+            measure=self.measure,
+            title="Live",
+        )
+        start = m.Start(self._generation, plan, True, self._careful, dict(self._excluded))
+        self.live.begin(start)
+        if self._journal is not None:
+            self._journal.write(start)
+        self._send(start)
+        if self.paused:
+            self._send(m.Pause())
+        self._announce()
+
+    def _send(self, command: m.Command) -> None:
+        if self._link is not None:
+            self._link.send(command)
+
+    # ---- the recording ---------------------------------------------------------------------------------
+
+    def _begin_journal(self) -> None:
+        try:
+            self._journal = self._journals.begin(datetime.fromtimestamp(self._clock()))
+        except OSError as error:
+            self._journal = None
+            self.notice.emit("warning", f"unsaved work is not kept over a crash: {error}")
+
+    def _flush(self) -> None:
+        if self._journal is not None:
+            try:
+                self._journal.flush()
+            except OSError as error:
+                self._journal = None
+                self.notice.emit("warning", f"unsaved work is no longer kept over a crash: {error}")
+
+    def _note(self, text: str, level: str = "info") -> None:
+        self.live.note(self._clock(), text, level)
+        self.notice.emit(level, text)
+        self._announce()
+
+    def _announce(self) -> None:
+        if not self._changed_timer.isActive():
+            self._changed_timer.start()
+
+
+def best_challenger(entries: tuple[Entry, ...], baseline: str) -> str | None:
+    """Whom the verdict speaks of by itself: the extension where it is measured, else the fastest."""
+    measured = [e for e in entries if e.status == "measured" and e.implementation != baseline and e.latency]
+    extensions = [
+        e for e in measured if e.implementation.startswith("extension") and "@" not in e.implementation
+    ]
+    candidates = extensions or measured
+    best = min(candidates, key=lambda e: e.latency.median_s if e.latency else 0.0, default=None)
+    return best.implementation if best else None
+
+
+def _on_cpu(workload: Workload) -> Workload:
+    import msgspec
+
+    return msgspec.structs.replace(workload, device="cpu")
