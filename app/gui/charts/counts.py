@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from PySide6.QtCore import QPointF, QRectF, QSize
+from PySide6.QtCore import QPointF, QRectF
 from PySide6.QtGui import QColor, QFont, QPainter
 
 from app.core.catalog import contender
@@ -116,16 +116,14 @@ class CountsChart(PaintedChart):
     def has_backward(self) -> bool:
         return self.has_backward_in(self._rows)
 
-    def natural_height(self, rows: int | None = None) -> int:
-        """Height at which rows stand comfortably."""
-        count = len(self._rows) if rows is None else rows
-        return self._head + 6 + (22 if count <= 6 else 18) * max(count, 2) + 8
-
-    def sizeHint(self) -> QSize:
-        return QSize(400, self.natural_height())
+    @property
+    def rows(self) -> int:
+        """How many lines are drawn."""
+        return len(self._rows)
 
     @property
-    def _head(self) -> int:
+    def head(self) -> int:
+        """Height of the line of column titles, px."""
         return _HEAD if len(self._titles) > 1 else 0
 
     def paint_chart(self, painter: QPainter, area: QRectF) -> None:
@@ -217,16 +215,24 @@ class CountsChart(PaintedChart):
             place = QRectF(right, place.top(), parts, place.height())
             write(painter, place, bar.parts, part_font, self.look.colour("text_tertiary"), RIGHT)
 
-    def paint_legend(self, painter: QPainter, right: float, middle: float) -> float:
+    def _legend_words(self) -> tuple[str, str]:
+        return ("fwd", "bwd") if self.look.small else ("forward", "backward")
+
+    def legend_width(self) -> float:
         if not self.has_backward:
             return 0.0
         font = self.look.font(12)
-        colour = self.look.colour("text_secondary")
-        words = ("fwd", "bwd") if self.look.small else ("forward", "backward")
+        return sum(width_of(word, font) + 18 for word in self._legend_words()) + 14
+
+    def paint_legend(self, painter: QPainter, right: float, middle: float) -> None:
+        if not self.has_backward:
+            return
+        font, colour = self.look.font(12), self.look.colour("text_secondary")
+        forward, backward = self._legend_words()
         x = right
-        for word, striped in ((words[1], True), (words[0], False)):
+        for word, striped in ((backward, True), (forward, False)):
             width = width_of(word, font)
-            write(painter, QRectF(x - width - 1, middle - 9, width + 1, 18), word, font, colour)
+            write(painter, QRectF(x - width, middle - 9, width + 1, 18), word, font, colour)
             swatch = QRectF(x - width - 18, middle - 4.5, 12, 9)
             if striped:
                 painter.fillRect(swatch, faded(colour, 0.28))
@@ -234,7 +240,6 @@ class CountsChart(PaintedChart):
             else:
                 painter.fillRect(swatch, colour)
             x -= width + 18 + 14
-        return right - x - 14
 
     def tip_at(self, place: QPointF) -> str:
         pitch, top = self._pitch(QRectF(self.rect()).adjusted(0, 0, 0, -6))
@@ -244,7 +249,7 @@ class CountsChart(PaintedChart):
         return ""
 
     def _pitch(self, area: QRectF) -> tuple[float, float]:
-        top = area.top() + self._head
+        top = area.top() + self.head
         return min(24.0, (area.bottom() - top) / max(len(self._rows), 1)), top
 
     def _sentence(self, row: Row) -> str:

@@ -26,9 +26,12 @@ class PaintedChart(QWidget, Part):
     def paint_chart(self, painter: QPainter, area: QRectF) -> None:
         raise NotImplementedError
 
-    def paint_legend(self, painter: QPainter, right: float, middle: float) -> float:
-        """Draw a legend that ends at `right`; the width it takes."""
+    def legend_width(self) -> float:
+        """Pixels that `paint_legend` takes; 0 for a chart without legend."""
         return 0.0
+
+    def paint_legend(self, painter: QPainter, right: float, middle: float) -> None:
+        """Draw a legend that ends at `right`."""
 
     def tip_at(self, place: QPointF) -> str:
         """What a tooltip says at a place; empty for none."""

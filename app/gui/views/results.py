@@ -21,7 +21,7 @@ from app.gui.charts.painting import LEFT, RIGHT, width_of, write
 from app.gui.parts.look import Look, Part
 from app.gui.snapshot import Snapshot
 from app.gui.views.results_delegate import EDGE, PADDING, WHISKER, WHISKER_GAP, ResultsDelegate
-from app.gui.views.results_model import ResultsModel
+from app.gui.views.results_model import Index, ResultsModel
 from app.gui.views.rows import COLUMNS, as_markdown, as_tsv, columns_of, rows_of
 
 _SPINNER_MS = 80
@@ -41,13 +41,14 @@ class _Head(QHeaderView):
         self.setMinimumSectionSize(10)
         self.setFixedHeight(_HEAD)
 
-    def paintSection(self, painter: QPainter, rect: QRect, logicalIndex: int) -> None:
+    def paintSection(self, painter: QPainter, rect: QRect, logicalIndex: int) -> None:  # noqa: N803
         columns = self._table.results.columns
         if logicalIndex >= len(columns):
             return
         look, column = self._table.look, COLUMNS[columns[logicalIndex]]
         place = QRectF(rect)
         painter.save()
+        painter.fillRect(rect, look.colour("card"))
         painter.setPen(QPen(look.colour("hairline"), 1))
         painter.drawLine(place.bottomLeft(), place.bottomRight())
         inner = place.adjusted(EDGE if column.id == "name" else 0, 0, -PADDING if column.right else 0, 0)
@@ -69,6 +70,7 @@ class ResultsTable(QTableView, Part):
         self.results = ResultsModel()
         self._cells = ResultsDelegate(look)
         self.hidden_columns: tuple[str, ...] = ()
+        self._by_key = False
         self.setModel(self.results)
         self.setItemDelegate(self._cells)
         self.setHorizontalHeader(_Head(self))
@@ -137,9 +139,7 @@ class ResultsTable(QTableView, Part):
         height = self.row_height
         self.verticalHeader().setDefaultSectionSize(height)
         font = self.look.font(12, 500)
-        needed = [
-            self._cells.natural_width(c, rows, width_of(self.head_of(c), font)) for c in columns
-        ]
+        needed = [self._cells.natural_width(c, rows, width_of(self.head_of(c), font)) for c in columns]
         spare = self.viewport().width() - sum(needed)
         if "speed_up" in columns:
             whisker = min(max(spare, 0.0), WHISKER + WHISKER_GAP)
@@ -188,12 +188,14 @@ class ResultsTable(QTableView, Part):
             self.setCursor(Qt.CursorShape.PointingHandCursor if row >= 0 else Qt.CursorShape.ArrowCursor)
             self.viewport().update()
 
-    def currentChanged(self, current: QModelIndex, previous: QModelIndex) -> None:
+    def currentChanged(self, current: Index, previous: Index) -> None:
         super().currentChanged(current, previous)
         self._mark_focus()
 
     def focusInEvent(self, event: QFocusEvent) -> None:
         super().focusInEvent(event)
+        keys = (Qt.FocusReason.TabFocusReason, Qt.FocusReason.BacktabFocusReason)
+        self._by_key = event.reason() in keys
         if not self.currentIndex().isValid() and self.results.rows:
             self.setCurrentIndex(self.results.index(0, 0))
         self._mark_focus()
@@ -203,7 +205,8 @@ class ResultsTable(QTableView, Part):
         self._mark_focus()
 
     def _mark_focus(self) -> None:
-        self._cells.focused = self.currentIndex().row() if self.hasFocus() else -1
+        shown = self.hasFocus() and self._by_key
+        self._cells.focused = self.currentIndex().row() if shown else -1
         self.viewport().update()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:

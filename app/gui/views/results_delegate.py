@@ -110,7 +110,9 @@ class ResultsDelegate(QStyledItemDelegate):
             draw_ring(painter, look, ring, self.angle)
             place.setLeft(ring.right() + 8)
         elif row.kind == "error":
-            draw_icon(painter, "error", QRectF(place.left(), place.center().y() - 7, 14, 14), look.colour("error"))
+            draw_icon(
+                painter, "error", QRectF(place.left(), place.center().y() - 7, 14, 14), look.colour("error")
+            )
             place.setLeft(place.left() + 22)
         font = look.font(12)
         colour = look.colour("error" if row.kind == "error" else "text_secondary")
@@ -209,4 +211,3 @@ class ResultsDelegate(QStyledItemDelegate):
             return max([*widths, head]) + PADDING + EDGE
         widths = [width_of(cell, look.font(13, 600)) for _, cell in cells]
         return max([*widths, head]) + 1.5 * PADDING
-

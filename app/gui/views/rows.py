@@ -206,7 +206,9 @@ def _tips(entry: Entry) -> tuple[tuple[str, str], ...]:
     tips: dict[str, str] = {}
     latency = entry.latency
     if latency is not None:
-        tips["median"] = f"{text.number(latency.n)} samples, {text.number(entry.disturbed)} disturbed ones left out"
+        tips["median"] = (
+            f"{text.number(latency.n)} samples, {text.number(entry.disturbed)} disturbed ones left out"
+        )
         if latency.q1_s is not None and latency.q3_s is not None:
             tips["iqr"] = f"{text.micros(latency.q1_s)} to {text.micros(latency.q3_s)} µs"
     speed = entry.speed_up
@@ -219,22 +221,30 @@ def _tips(entry: Entry) -> tuple[tuple[str, str], ...]:
     if entry.verdict_reason:
         tips["verdict"] = entry.verdict_reason
         if entry.accuracy is not None and not entry.accuracy.ok:
-            tips["speed_up"] = f"{entry.verdict_reason}. A speed-up is shown once every tensor is within its bound"
+            tips["speed_up"] = (
+                f"{entry.verdict_reason}. A speed-up is shown once every tensor is within its bound"
+            )
     for column, count in (
         ("operators", entry.counts.operator_calls),
         ("python", entry.counts.python_calls),
         ("launches", entry.counts.kernel_launches),
     ):
         if count is not None and count.get("backward") is not None:
-            tips[column] = f"{text.number(count.get('forward'))} forward, {text.number(count.get('backward'))} backward"
+            tips[column] = (
+                f"{text.number(count.get('forward'))} forward, {text.number(count.get('backward'))} backward"
+            )
         elif entry.counts.note:
             tips[column] = entry.counts.note
     if entry.accuracy is not None:
         wrong = entry.accuracy.first_wrong
-        name = wrong or max(entry.accuracy.tensors, key=lambda t: entry.accuracy.tensors[t].max_abs, default="")  # type: ignore[union-attr]
+        name = wrong or max(
+            entry.accuracy.tensors, key=lambda t: entry.accuracy.tensors[t].max_abs, default=""
+        )  # type: ignore[union-attr]
         if name:
             one = entry.accuracy.tensors[name]
-            tips["accuracy"] = f"{name}: off by {text.error(one.max_abs)}, the bound is {text.error(one.bound)}"
+            tips["accuracy"] = (
+                f"{name}: off by {text.error(one.max_abs)}, the bound is {text.error(one.bound)}"
+            )
     if entry.path:
         tips["name"] = f"takes the way {entry.path}"
     return tuple(tips.items())
