@@ -142,6 +142,8 @@ class CountsChart(PaintedChart):
         width = (area.right() - left - gap * (columns - 1)) / columns
         if columns > 1:
             for index, title in enumerate(self._titles):
+                if width < 90:
+                    title = {"Operator calls": "Operators", "Python calls": "Python"}.get(title, title)
                 place = QRectF(left + index * (width + gap), area.top(), width, _HEAD - 4)
                 write(painter, place, title, self.look.font(12, 500), look.colour("text_secondary"))
         fits = self._columns(width, small)
@@ -250,7 +252,7 @@ class CountsChart(PaintedChart):
 
     def _pitch(self, area: QRectF) -> tuple[float, float]:
         top = area.top() + self.head
-        return min(24.0, (area.bottom() - top) / max(len(self._rows), 1)), top
+        return min(32.0 if self.look.small else 24.0, (area.bottom() - top) / max(len(self._rows), 1)), top
 
     def _sentence(self, row: Row) -> str:
         name = style_of(row.name, self.look.theme).title

@@ -91,6 +91,10 @@ class View(QWidget):
 class FlushCard(Card):
     """A card whose body reaches its edges: tables and lists with lines across."""
 
+    def __init__(self, look: Look, title: str, subtitle: str = "") -> None:
+        super().__init__(look, title, subtitle)
+        self._head.addStrut(24)
+
     def restyle(self) -> None:
         sizes = self.look.sizes
         self._outer.setContentsMargins(1, 0, 1, 1)

@@ -47,7 +47,7 @@ class ResultsDelegate(QStyledItemDelegate):
     ) -> None:
         row: Row = index.data(ROW_ROLE)
         column: str = index.data(COLUMN_ROLE)
-        rect = QRectF(option.rect)  # type: ignore[attr-defined]
+        rect = QRectF(option.rect)
         painter.save()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         self._ground(painter, rect, row, index.row(), column)
@@ -145,7 +145,9 @@ class ResultsDelegate(QStyledItemDelegate):
 
     def _whisker(self, painter: QPainter, place: QRectF, row: Row) -> None:
         look, speed = self.look, row.speed
-        assert speed is not None and speed.low is not None and speed.high is not None
+        assert speed is not None
+        assert speed.low is not None
+        assert speed.high is not None
         low, high = (math.log(value) for value in self.range)
 
         def x(ratio: float) -> float:

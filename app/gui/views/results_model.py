@@ -1,4 +1,4 @@
-"""The results table's model: rows of text for anything that reads a table, the rows themselves for the delegate."""
+"""The results table's model: text for anything that reads a table, whole rows for the delegate."""
 
 from __future__ import annotations
 

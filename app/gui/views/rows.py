@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from app.core import text
@@ -27,6 +27,7 @@ class Column:
     key: bool = False
 
 
+_FLOOR = STATISTICS["noise_floor"]
 _COUNTED = "per call, from a profiled pass of its own: forward and backward together"
 COLUMNS: dict[str, Column] = {
     c.id: c
@@ -36,12 +37,12 @@ COLUMNS: dict[str, Column] = {
         Column("iqr", "IQR", "µs: from the first quartile to the third; half of all samples lie within"),
         Column("p99", "p99", f"µs per call: {STATISTICS['p99_s'].description}"),
         Column("speed_up", "Speed-up, 95 % CI", STATISTICS["speed_up"].description, right=False),
-        Column("verdict", "Verdict", f"{STATISTICS['noise_floor'].title}: {STATISTICS['noise_floor'].description}", right=False),
-        Column("operators", "Operator calls", f"operators dispatched, those inside others included, {_COUNTED}", key=True),
+        Column("verdict", "Verdict", f"{_FLOOR.title}: {_FLOOR.description}", right=False),
+        Column("operators", "Operator calls", f"operators dispatched, nested ones included, {_COUNTED}", key=True),
         Column("python", "Python calls", f"operators entered from Python, {_COUNTED}"),
         Column("launches", "Launches", f"kernels launched on the device, {_COUNTED}", key=True),
-        Column("peak", "Peak MiB", "memory that one call takes at its peak, inputs and parameters not counted"),
-        Column("accuracy", "Accuracy", "largest error over the output and all gradients, against float64", right=False),
+        Column("peak", "Peak MiB", "memory of one call at its peak, inputs and parameters not counted"),
+        Column("accuracy", "Accuracy", "largest error of output and gradients, against float64", right=False),
     )
 }  # fmt: skip
 
@@ -55,7 +56,7 @@ HIDDEN_WHEN_SMALL = ("iqr", "python", "operators", "peak")
 
 @dataclass(frozen=True)
 class Row:
-    """One contender's line. `cells` by column id; `sentence` stands across the line where it has no figures."""
+    """One contender's line. `cells` by column id; `sentence` stands across a line without figures."""
 
     name: str
     kind: RowKind
@@ -76,9 +77,9 @@ class Row:
 def columns_of(snapshot: Snapshot, small: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Column ids shown, and those left out. On a CPU no column speaks of launches."""
     every = ON_GPU if snapshot.on_gpu else ON_CPU
-    # On a CPU operator calls are the key count, as launches are on a GPU: the key count stays.
-    drop = HIDDEN_WHEN_SMALL if small else ()
-    hidden = tuple(c for c in every if c in drop)
+    # On a CPU operator calls are the key count, as launches are on a GPU: it stays.
+    stays = () if snapshot.on_gpu else ("operators",)
+    hidden = tuple(c for c in every if small and c in HIDDEN_WHEN_SMALL and c not in stays)
     return tuple(c for c in every if c not in hidden), hidden
 
 
@@ -89,20 +90,25 @@ def rows_of(snapshot: Snapshot) -> tuple[Row, ...]:
 
 def _row(entry: Entry, snapshot: Snapshot) -> Row:
     name = entry.implementation
-    mine = {
-        "is_baseline": name == snapshot.baseline,
-        "is_challenger": name == snapshot.challenger and name != snapshot.baseline,
-    }
+    row = _told(entry, snapshot)
+    is_baseline = name == snapshot.baseline
+    return replace(
+        row, is_baseline=is_baseline, is_challenger=name == snapshot.challenger and not is_baseline
+    )
+
+
+def _told(entry: Entry, snapshot: Snapshot) -> Row:
+    name = entry.implementation
     status = snapshot.record.status.get(name, Status()) if snapshot.record is not None else Status()
     if entry.status in ("unavailable", "failed") and not (entry.status == "failed" and entry.latency):
         reason = entry.reason or "no reason was given"
         word = "Not run" if entry.status == "unavailable" else "Failed"
         kind: RowKind = "reason" if entry.status == "unavailable" else "error"
-        return Row(name, kind, {}, f"{word}: {reason}", status.remedy, **mine)
+        return Row(name, kind, {}, f"{word}: {reason}", status.remedy)
     if entry.latency is None:
         kind, sentence = waiting(entry, snapshot, status)
-        return Row(name, kind, {}, sentence, **mine)
-    return _figures(entry, snapshot, mine)
+        return Row(name, kind, {}, sentence)
+    return _figures(entry, entry.implementation == snapshot.baseline)
 
 
 def waiting(entry: Entry, snapshot: Snapshot, status: Status) -> tuple[RowKind, str]:
@@ -124,7 +130,7 @@ def waiting(entry: Entry, snapshot: Snapshot, status: Status) -> tuple[RowKind, 
     return "spinner", "Waiting for its first sample"
 
 
-def _figures(entry: Entry, snapshot: Snapshot, mine: dict[str, bool]) -> Row:
+def _figures(entry: Entry, is_baseline: bool) -> Row:
     latency = entry.latency
     assert latency is not None
     spread = None if latency.q1_s is None or latency.q3_s is None else latency.q3_s - latency.q1_s
@@ -135,23 +141,22 @@ def _figures(entry: Entry, snapshot: Snapshot, mine: dict[str, bool]) -> Row:
         "median": text.micros(latency.median_s),
         "iqr": text.micros(spread),
         "p99": _whole_micros(latency.p99_s),
-        "speed_up": _speed(entry, mine["is_baseline"], wrong),
-        "verdict": _verdict(entry, mine["is_baseline"], wrong),
+        "speed_up": _speed(entry, is_baseline, wrong),
+        "verdict": _verdict(entry, is_baseline, wrong),
         "operators": text.number(_total(counts.operator_calls)),
         "python": text.number(_total(counts.python_calls)),
         "launches": text.number(_total(counts.kernel_launches)),
         "peak": _mib(entry.memory.peak_bytes),
-        "accuracy": _accuracy(entry, mine["is_baseline"]),
+        "accuracy": _accuracy(entry, is_baseline),
     }
     return Row(
         entry.implementation,
         "figures",
         cells,
-        verdict="wrong" if wrong else "baseline" if mine["is_baseline"] else entry.verdict or "",
+        verdict="wrong" if wrong else "baseline" if is_baseline else entry.verdict or "",
         speed=entry.speed_up,
         accurate=None if entry.accuracy is None else entry.accuracy.ok,
         tips=_tips(entry),
-        **mine,
     )
 
 
@@ -235,16 +240,11 @@ def _tips(entry: Entry) -> tuple[tuple[str, str], ...]:
             )
         elif entry.counts.note:
             tips[column] = entry.counts.note
-    if entry.accuracy is not None:
-        wrong = entry.accuracy.first_wrong
-        name = wrong or max(
-            entry.accuracy.tensors, key=lambda t: entry.accuracy.tensors[t].max_abs, default=""
-        )  # type: ignore[union-attr]
-        if name:
-            one = entry.accuracy.tensors[name]
-            tips["accuracy"] = (
-                f"{name}: off by {text.error(one.max_abs)}, the bound is {text.error(one.bound)}"
-            )
+    if entry.accuracy is not None and entry.accuracy.tensors:
+        tensors = entry.accuracy.tensors
+        name = entry.accuracy.first_wrong or max(tensors, key=lambda tensor: tensors[tensor].max_abs)
+        off, bound = text.error(tensors[name].max_abs), text.error(tensors[name].bound)
+        tips["accuracy"] = f"{name}: off by {off}, the bound is {bound}"
     if entry.path:
         tips["name"] = f"takes the way {entry.path}"
     return tuple(tips.items())
