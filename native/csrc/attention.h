@@ -1,0 +1,77 @@
+// The operator's pieces, level by level. Shapes: B batch, S sequence, E embedding, H heads, D = E / H, R = B * S.
+//
+// A projection from x to queries, keys and values is given either packed (one weight [3E, E], one bias [3E]) or
+// separately (three weights [E, E], three biases [E]); biases may be absent altogether. `in_weights` and
+// `in_biases` hold the one or the three of them, in the order q, k, v.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+namespace attnscope {
+
+using at::Tensor;
+using OptionalTensor = std::optional<Tensor>;
+
+struct Forward {
+  Tensor y;    // [B, S, E]
+  Tensor qkv;  // [3, B*H, S, D], strided: see `split_heads`
+  Tensor p;    // [B*H, S, S], the attention weights after the softmax
+  Tensor c;    // [R, E], the weighted values with their heads merged
+};
+
+// Which gradients are wanted, in the order in which they are returned.
+struct Wanted {
+  bool x = false;
+  std::vector<bool> in_weights;  // one or three, as the weights themselves
+  std::vector<bool> in_biases;   // as many
+  bool out_weight = false;
+  bool out_bias = false;
+
+  // As the operator's schema carries it: bit i is the i-th of the fields above, counted flat.
+  int64_t bits() const;
+  static Wanted from_bits(int64_t bits, size_t parts);
+};
+
+// The levels the operator can run at; `kernel` in its schema names one. Raises ValueError on any other name.
+enum class Kernel { aten };
+Kernel kernel_named(std::string_view name);
+
+// Level "aten": composed from ATen calls, for CPU and CUDA alike. Arguments have been checked.
+Forward aten_forward(
+    const Tensor& x,              // [B, S, E]
+    at::TensorList in_weights,    // one [3E, E] or three [E, E]
+    at::TensorList in_biases,     // none, one [3E] or three [E]
+    const Tensor& out_weight,     // [E, E]
+    const OptionalTensor& out_bias,  // [E]
+    int64_t num_heads,
+    bool causal);
+
+// The wanted gradients, in the order of `Wanted`'s fields; what is not wanted is not computed and takes no place.
+std::vector<Tensor> aten_backward(
+    const Tensor& grad_y,       // [B, S, E], any strides
+    const Tensor& x,            // [B, S, E]
+    at::TensorList in_weights,  // one [3E, E] or three [E, E]
+    const Tensor& out_weight,   // [E, E]
+    const Tensor& qkv,          // [3, B*H, S, D]
+    const Tensor& p,            // [B*H, S, S]
+    const Tensor& c,            // [R, E]
+    int64_t num_heads,
+    const Wanted& wanted);
+
+// The layer written with differentiable ATen calls, for the second derivative only.
+Tensor differentiable_forward(
+    const Tensor& x,              // [B, S, E]
+    at::TensorList in_weights,    // one [3E, E] or three [E, E]
+    at::TensorList in_biases,     // none, one [3E] or three [E]
+    const Tensor& out_weight,     // [E, E]
+    const OptionalTensor& out_bias,  // [E]
+    int64_t num_heads,
+    bool causal);
+
+}  // namespace attnscope

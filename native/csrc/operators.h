@@ -1,0 +1,66 @@
+// The dispatcher's side of the operator: signatures as the schemas in register.cpp spell them, and how one kernel
+// calls the next one down.
+#pragma once
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <c10/util/string_view.h>
+
+#include "attention.h"
+
+namespace attnscope {
+
+using ForwardTuple = std::tuple<Tensor, Tensor, Tensor, Tensor>;  // y, qkv, p, c: as in `Forward`
+
+using SelfAttentionSignature = Tensor(
+    const Tensor& x,                 // [B, S, E]
+    const Tensor& q_weight,          // [E, E]
+    const OptionalTensor& q_bias,    // [E]
+    const Tensor& k_weight,          // [E, E]
+    const OptionalTensor& k_bias,    // [E]
+    const Tensor& v_weight,          // [E, E]
+    const OptionalTensor& v_bias,    // [E]
+    const Tensor& out_weight,        // [E, E]
+    const OptionalTensor& out_bias,  // [E]
+    int64_t num_heads,
+    bool causal,
+    c10::string_view kernel);
+
+using PackedSignature = Tensor(
+    const Tensor& x,                     // [B, S, E]
+    const Tensor& in_proj_weight,        // [3E, E]
+    const OptionalTensor& in_proj_bias,  // [3E]
+    const Tensor& out_weight,            // [E, E]
+    const OptionalTensor& out_bias,      // [E]
+    int64_t num_heads,
+    bool causal,
+    c10::string_view kernel);
+
+using ForwardSignature = ForwardTuple(
+    const Tensor& x,                 // [B, S, E]
+    at::TensorList in_weights,       // one [3E, E] or three [E, E]
+    at::TensorList in_biases,        // none, one [3E] or three [E]
+    const Tensor& out_weight,        // [E, E]
+    const OptionalTensor& out_bias,  // [E]
+    int64_t num_heads,
+    bool causal,
+    c10::string_view kernel);
+
+using BackwardSignature = std::vector<Tensor>(
+    const Tensor& grad_y,       // [B, S, E]
+    const Tensor& x,            // [B, S, E]
+    at::TensorList in_weights,  // one [3E, E] or three [E, E]
+    const Tensor& out_weight,   // [E, E]
+    const Tensor& qkv,          // [3, B*H, S, D]
+    const Tensor& p,            // [B*H, S, S]
+    const Tensor& c,            // [R, E]
+    int64_t num_heads,
+    int64_t wanted,             // bits: see `Wanted`
+    c10::string_view kernel);
+
+// The kernel below autograd, through the dispatcher, so that tracing sees the call.
+template <class Signature>
+c10::TypedOperatorHandle<Signature> operator_named(const char* name) {
+  return c10::Dispatcher::singleton().findSchemaOrThrow(name, "").typed<Signature>();
+}
+
+}  // namespace attnscope

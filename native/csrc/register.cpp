@@ -1,0 +1,213 @@
+// The operator's schemas, once, and its kernels for plain CPU and CUDA tensors. Autograd, autocast and shape inference
+// are registered by the files of those names.
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+#include <torch/library.h>
+
+#include "checks.h"
+#include "operators.h"
+#include "packing.h"
+#include "views.h"
+
+#if __has_include("build_key.h")
+#include "build_key.h"  // written by the just-in-time build: the key of its cache entry
+#endif
+#ifndef ATTNSCOPE_BUILD_KEY
+#define ATTNSCOPE_BUILD_KEY "ahead-of-time"
+#endif
+
+namespace attnscope {
+
+Kernel kernel_named(std::string_view name) {
+  TORCH_CHECK_VALUE(
+      name == "auto" || name == "aten", "self_attention: kernel is '", std::string(name),
+      "'; expected one of: auto, aten");
+  return Kernel::aten;
+}
+
+int64_t Wanted::bits() const {
+  int64_t result = 0;
+  int shift = 0;
+  const auto add = [&](bool flag) { result |= int64_t{flag} << shift++; };
+  add(x);
+  for (const bool flag : in_weights) {
+    add(flag);
+  }
+  for (const bool flag : in_biases) {
+    add(flag);
+  }
+  add(out_weight);
+  add(out_bias);
+  return result;
+}
+
+Wanted Wanted::from_bits(int64_t bits, size_t parts) {
+  int shift = 0;
+  const auto next = [&] { return ((bits >> shift++) & 1) != 0; };
+  Wanted wanted;
+  wanted.x = next();
+  for (size_t i = 0; i < parts; ++i) {
+    wanted.in_weights.push_back(next());
+  }
+  for (size_t i = 0; i < parts; ++i) {
+    wanted.in_biases.push_back(next());
+  }
+  wanted.out_weight = next();
+  wanted.out_bias = next();
+  return wanted;
+}
+
+namespace {
+
+// The kernels call ATen for its arithmetic alone: below autograd, and with autocast's choice of types already made.
+struct PlainCalls {
+  at::AutoDispatchBelowADInplaceOrView below_autograd;
+  c10::impl::ExcludeDispatchKeyGuard no_autocast{c10::autocast_dispatch_keyset};
+};
+
+Tensor self_attention(
+    const Tensor& x,                 // [B, S, E]
+    const Tensor& q_weight,          // [E, E]
+    const OptionalTensor& q_bias,    // [E]
+    const Tensor& k_weight,          // [E, E]
+    const OptionalTensor& k_bias,    // [E]
+    const Tensor& v_weight,          // [E, E]
+    const OptionalTensor& v_bias,    // [E]
+    const Tensor& out_weight,        // [E, E]
+    const OptionalTensor& out_bias,  // [E]
+    int64_t num_heads,
+    bool causal,
+    c10::string_view kernel) {
+  check_arguments(x, q_weight, q_bias, k_weight, k_bias, v_weight, v_bias, out_weight, out_bias, num_heads);
+  kernel_named(kernel);
+  const PlainCalls guard;
+  const Projections in = pack(q_weight, q_bias, k_weight, k_bias, v_weight, v_bias);
+  return aten_forward(x, in.weights, in.biases, out_weight, out_bias, num_heads, causal).y;
+}
+
+Tensor self_attention_packed(
+    const Tensor& x,                     // [B, S, E]
+    const Tensor& in_proj_weight,        // [3E, E]
+    const OptionalTensor& in_proj_bias,  // [3E]
+    const Tensor& out_weight,            // [E, E]
+    const OptionalTensor& out_bias,      // [E]
+    int64_t num_heads,
+    bool causal,
+    c10::string_view kernel) {
+  const at::TensorList biases = present(in_proj_bias) ? at::TensorList(*in_proj_bias) : at::TensorList();
+  check_projections(x, in_proj_weight, biases, out_weight, out_bias, num_heads);
+  kernel_named(kernel);
+  const PlainCalls guard;
+  return aten_forward(x, in_proj_weight, biases, out_weight, out_bias, num_heads, causal).y;
+}
+
+ForwardTuple self_attention_forward(
+    const Tensor& x,                 // [B, S, E]
+    at::TensorList in_weights,       // one [3E, E] or three [E, E]
+    at::TensorList in_biases,        // none, one [3E] or three [E]
+    const Tensor& out_weight,        // [E, E]
+    const OptionalTensor& out_bias,  // [E]
+    int64_t num_heads,
+    bool causal,
+    c10::string_view kernel) {
+  check_projections(x, in_weights, in_biases, out_weight, out_bias, num_heads);
+  kernel_named(kernel);
+  const PlainCalls guard;
+  Forward result = aten_forward(x, in_weights, in_biases, out_weight, out_bias, num_heads, causal);
+  return {std::move(result.y), std::move(result.qkv), std::move(result.p), std::move(result.c)};
+}
+
+std::vector<Tensor> self_attention_backward(
+    const Tensor& grad_y,       // [B, S, E]
+    const Tensor& x,            // [B, S, E]
+    at::TensorList in_weights,  // one [3E, E] or three [E, E]
+    const Tensor& out_weight,   // [E, E]
+    const Tensor& qkv,          // [3, B*H, S, D]
+    const Tensor& p,            // [B*H, S, S]
+    const Tensor& c,            // [R, E]
+    int64_t num_heads,
+    int64_t wanted,             // bits: see `Wanted`
+    c10::string_view kernel) {
+  check_backward(grad_y, x, in_weights, out_weight, qkv, p, c, num_heads, wanted);
+  kernel_named(kernel);
+  const PlainCalls guard;
+  return aten_backward(
+      grad_y, x, in_weights, out_weight, qkv, p, c, num_heads, Wanted::from_bits(wanted, in_weights.size()));
+}
+
+// Any other backend (sparse, quantized, a device we have no kernels for): refused by name.
+Tensor self_attention_elsewhere(
+    const Tensor& x,                 // [B, S, E]
+    const Tensor& q_weight,          // [E, E]
+    const OptionalTensor& q_bias,    // [E]
+    const Tensor& k_weight,          // [E, E]
+    const OptionalTensor& k_bias,    // [E]
+    const Tensor& v_weight,          // [E, E]
+    const OptionalTensor& v_bias,    // [E]
+    const Tensor& out_weight,        // [E, E]
+    const OptionalTensor& out_bias,  // [E]
+    int64_t num_heads,
+    bool /*causal*/,
+    c10::string_view /*kernel*/) {
+  check_arguments(x, q_weight, q_bias, k_weight, k_bias, v_weight, v_bias, out_weight, out_bias, num_heads);
+  TORCH_CHECK_VALUE(false, "self_attention: x is on ", x.device().str(), "; expected a dense tensor on cpu or cuda");
+}
+
+Tensor self_attention_packed_elsewhere(
+    const Tensor& x,                     // [B, S, E]
+    const Tensor& in_proj_weight,        // [3E, E]
+    const OptionalTensor& in_proj_bias,  // [3E]
+    const Tensor& out_weight,            // [E, E]
+    const OptionalTensor& out_bias,      // [E]
+    int64_t num_heads,
+    bool /*causal*/,
+    c10::string_view /*kernel*/) {
+  const at::TensorList biases = present(in_proj_bias) ? at::TensorList(*in_proj_bias) : at::TensorList();
+  check_projections(x, in_proj_weight, biases, out_weight, out_bias, num_heads);
+  TORCH_CHECK_VALUE(false, "self_attention: x is on ", x.device().str(), "; expected a dense tensor on cpu or cuda");
+}
+
+std::string build_id() {
+  return ATTNSCOPE_BUILD_KEY;
+}
+
+}  // namespace
+
+TORCH_LIBRARY(attnscope, m) {
+  m.def(
+      "self_attention(Tensor x, Tensor q_weight, Tensor? q_bias, Tensor k_weight, Tensor? k_bias, Tensor v_weight, "
+      "Tensor? v_bias, Tensor out_weight, Tensor? out_bias, int num_heads, bool causal=False, str kernel=\"auto\") "
+      "-> Tensor");
+  m.def(
+      "self_attention_packed(Tensor x, Tensor in_proj_weight, Tensor? in_proj_bias, Tensor out_weight, "
+      "Tensor? out_bias, int num_heads, bool causal=False, str kernel=\"auto\") -> Tensor");
+  // What autograd and a traced graph call: a forward pass that keeps what the backward pass reads, and that pass.
+  m.def(
+      "self_attention_forward(Tensor x, Tensor[] in_weights, Tensor[] in_biases, Tensor out_weight, "
+      "Tensor? out_bias, int num_heads, bool causal, str kernel) -> (Tensor y, Tensor qkv, Tensor p, Tensor c)");
+  m.def(
+      "self_attention_backward(Tensor grad_y, Tensor x, Tensor[] in_weights, Tensor out_weight, Tensor qkv, "
+      "Tensor p, Tensor c, int num_heads, int wanted, str kernel) -> Tensor[]");
+  m.def("build_id() -> str", build_id);
+}
+
+#define ATTNSCOPE_KERNELS(m)                                  \
+  m.impl("self_attention", self_attention);                   \
+  m.impl("self_attention_packed", self_attention_packed);     \
+  m.impl("self_attention_forward", self_attention_forward);   \
+  m.impl("self_attention_backward", self_attention_backward);
+
+TORCH_LIBRARY_IMPL(attnscope, CPU, m) {
+  ATTNSCOPE_KERNELS(m)
+}
+
+TORCH_LIBRARY_IMPL(attnscope, CUDA, m) {
+  ATTNSCOPE_KERNELS(m)
+}
+
+TORCH_LIBRARY_IMPL(attnscope, CompositeExplicitAutograd, m) {
+  m.impl("self_attention", self_attention_elsewhere);
+  m.impl("self_attention_packed", self_attention_packed_elsewhere);
+}
+
+}  // namespace attnscope
