@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from PySide6.QtCore import QRectF, Qt
-from PySide6.QtGui import QKeyEvent, QPainter, QPaintEvent
-from PySide6.QtWidgets import QGridLayout, QVBoxLayout, QWidget
+from PySide6.QtGui import QKeySequence, QPainter, QPaintEvent, QShortcut
+from PySide6.QtWidgets import (
+    QAbstractButton,
+    QAbstractSpinBox,
+    QApplication,
+    QGridLayout,
+    QLineEdit,
+    QPlainTextEdit,
+    QTextEdit,
+    QVBoxLayout,
+    QWidget,
+)
 
 from app.gui.parts.look import Look, Part
 from app.gui.parts.overlay import Overlay, draw_panel
@@ -41,23 +51,53 @@ KEYS: tuple[Key, ...] = (
     Key("close", "Esc", "close a menu, leave a field"),
 )
 
-_SHIFTED = {"!": 1, "@": 2, "#": 3, "$": 4, "%": 5, "^": 6, "&": 7, "*": 8, "(": 9}
-_MAC = {18: 1, 19: 2, 20: 3, 21: 4, 23: 5, 22: 6, 26: 7, 28: 8, 25: 9}
+class Keys:
+    """The window's shortcuts. Single keys are off while a field, a button they would press, or a layer has
+    the focus."""
+
+    def __init__(self, window: QWidget, run: Callable[[str, int], None], tabs: int) -> None:
+        self._letters: list[QShortcut] = []
+        self._space: list[QShortcut] = []
+        for key in KEYS:
+            if key.sequence:
+                self._add(window, key.sequence, key.command, 0, run)
+        for index in range(tabs):
+            self._add(window, f"Ctrl+{index + 1}", "tab", index, run)
+        for digit in range(1, 10):
+            self._letters.append(self._add(window, str(digit), "toggle", digit - 1, run))
+            self._letters.append(self._add(window, f"Shift+{digit}", "baseline", digit - 1, run))
+        for letter, command in (("P", "profile"), ("B", "next-baseline"), ("?", "keys")):
+            self._letters.append(self._add(window, letter, command, 0, run))
+        self._space.append(self._add(window, "Space", "run", 0, run))
+        application = QApplication.instance()
+        assert isinstance(application, QApplication)
+        application.focusChanged.connect(self.focus_changed)
+
+    def focus_changed(self, old: QWidget | None, new: QWidget | None) -> None:
+        letters = not _takes_letters(new)
+        for shortcut in self._letters:
+            shortcut.setEnabled(letters)
+        for shortcut in self._space:
+            shortcut.setEnabled(letters and not isinstance(new, QAbstractButton))
+
+    def _add(
+        self, window: QWidget, sequence: str, command: str, index: int, run: Callable[[str, int], None]
+    ) -> QShortcut:
+        shortcut = QShortcut(QKeySequence(sequence), window)
+        # A held key repeats what steps, such as the baseline, but does not flicker what toggles.
+        shortcut.setAutoRepeat(command == "next-baseline")
+        shortcut.activated.connect(lambda: run(command, index))
+        return shortcut
 
 
-def digit_of(event: QKeyEvent, platform: str = sys.platform) -> int | None:
-    """Which of the keys 1 to 9 was pressed, whatever Shift makes of it on this keyboard; None for others."""
-    key = event.key()
-    if Qt.Key.Key_1 <= key <= Qt.Key.Key_9:
-        return int(key) - int(Qt.Key.Key_0)
-    code = event.nativeScanCode()
-    # The row of digits is one run of codes: from 10 on X11 and Wayland, from 2 on Windows.
-    first = 10 if platform.startswith("linux") else 2
-    if platform == "darwin":
-        return _MAC.get(event.nativeVirtualKey()) if event.modifiers() & Qt.KeyboardModifier.ShiftModifier else None
-    if code:
-        return code - first + 1 if first <= code <= first + 8 else None
-    return _SHIFTED.get(event.text())
+def _takes_letters(widget: QWidget | None) -> bool:
+    if isinstance(widget, (QLineEdit, QAbstractSpinBox, QPlainTextEdit, QTextEdit)):
+        return True
+    while widget is not None:
+        if isinstance(widget, Overlay):
+            return True
+        widget = widget.parentWidget()
+    return False
 
 
 class KeySheet(QWidget, Part):

@@ -26,8 +26,12 @@ MAX_BYTES = 100_000
 ThemeChoice = Literal["system", "dark", "light"]
 
 
-class Preferences(msgspec.Struct, frozen=True, forbid_unknown_fields=False):
-    """`geometry`: x, y, width, height of the window, null before its first time."""
+class Preferences(msgspec.Struct):
+    """`geometry`: x, y, width, height of the window, null before its first time.
+
+    `theme` is the one in effect, `kept_theme` the one that is written: a start may ask for another.
+    `notice` says what was wrong with the file, if anything was.
+    """
 
     geometry: tuple[int, int, int, int] | None = None
     maximised: bool = False
@@ -40,6 +44,24 @@ class Preferences(msgspec.Struct, frozen=True, forbid_unknown_fields=False):
     enabled: tuple[str, ...] = DEFAULT_CONTENDERS
     baseline: str = "native"
     export_folder: str = ""
+    kept_theme: ThemeChoice = "system"
+    notice: str = ""
+
+    @classmethod
+    def load(cls, path: Path | None = None) -> Preferences:
+        """What was remembered. Never fails: a file that cannot be used is set aside and named in `notice`."""
+        preferences, notice = load(path)
+        preferences.kept_theme = preferences.theme
+        preferences.notice = notice
+        return preferences
+
+    def save(self, path: Path | None = None) -> str:
+        """Write them; returns a notice where that fails, "" where it does not."""
+        return save(self, path)
+
+    def choose_theme(self, theme: ThemeChoice) -> None:
+        """A person chose it: it is kept."""
+        self.theme = self.kept_theme = theme
 
     @property
     def window_s(self) -> float | None:
@@ -88,6 +110,8 @@ def as_toml(preferences: Preferences) -> str:
     """The preferences as TOML: flat, but for the workload's table."""
     data = msgspec.to_builtins(preferences)
     workload = data.pop("workload")
+    data["theme"] = data.pop("kept_theme")
+    del data["notice"]
     lines = [f"{key} = {_value(value)}" for key, value in data.items() if value is not None]
     lines += ["", "[workload]", *(f"{key} = {_value(value)}" for key, value in workload.items())]
     return "\n".join(lines) + "\n"
@@ -99,6 +123,8 @@ def _read(document: dict[str, Any]) -> Preferences:
         workload = read_struct(Workload, table, "workload")
     except (FieldError, UnknownKeyError) as error:
         raise ValueError(str(error)) from None
+    for name in ("kept_theme", "notice"):
+        document.pop(name, None)
     read = msgspec.convert(document, Preferences)
     enabled = tuple(name for name in CONTENDERS if name in read.enabled) or DEFAULT_CONTENDERS
     baseline = read.baseline if read.baseline in enabled else enabled[0]

@@ -17,7 +17,7 @@ from app.gui.snapshot import Snapshot
 from app.gui.theme import CARD_RADIUS
 from app.gui.verdict_model import Verdict
 from app.gui.verdict_parts import BuildPanel, Buttons, Figures, NamePicker, WithheldPanel
-from app.gui.verdict_text import FIRST_PICKER, SECOND_PICKER, Writer
+from app.gui.verdict_text import FIRST_PICKER, SECOND_PICKER, Writer, waiting_extension
 
 _EDGE = 4
 _PILLS = 2
@@ -34,7 +34,7 @@ class VerdictBar(QWidget, Part):
         super().__init__(parent)
         self.look = look
         self._snapshot: Snapshot | None = None
-        self._viewing, self._stopped = False, ""
+        self._context: tuple[bool, str, float | None] = (False, "", None)
         self.verdict: Verdict | None = None
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         self.sentence, self.evidence = PieceLine(look), PieceLine(look)
@@ -65,10 +65,12 @@ class VerdictBar(QWidget, Part):
             self._row.addWidget(panel)
         self.restyle()
 
-    def show_snapshot(self, snapshot: Snapshot, viewing: bool = False, stopped: str = "") -> None:
-        """Say what the snapshot says. `viewing`: it is a file's; `stopped`: why nothing runs any more."""
-        self._snapshot, self._viewing, self._stopped = snapshot, viewing, stopped
-        said = Writer(self.look.sizes).verdict(snapshot, viewing, stopped)
+    def show_snapshot(
+        self, snapshot: Snapshot, viewing: bool = False, stopped: str = "", waiting_s: float | None = None
+    ) -> None:
+        """Say what the snapshot says; the rest as `Writer.verdict` has it."""
+        self._snapshot, self._context = snapshot, (viewing, stopped, waiting_s)
+        said = Writer(self.look.sizes).verdict(snapshot, viewing, stopped, waiting_s)
         self._name_pickers(snapshot)
         changed = said != self.verdict
         self.verdict = said
@@ -91,7 +93,7 @@ class VerdictBar(QWidget, Part):
         self._lines.setSpacing(0)
         if self._snapshot is not None:
             self.verdict = None
-            self.show_snapshot(self._snapshot, self._viewing, self._stopped)
+            self.show_snapshot(self._snapshot, *self._context)
 
     def open_challengers(self) -> Menu:
         """The menu of whom the verdict may be about."""
@@ -114,7 +116,7 @@ class VerdictBar(QWidget, Part):
     # ---- inside ----------------------------------------------------------------------------------------
 
     def _name_pickers(self, snapshot: Snapshot) -> None:
-        first = snapshot.challenger or Writer(self.look.sizes)._waiting_extension(snapshot)
+        first = snapshot.challenger or waiting_extension(snapshot)
         for picker, name in ((self.challenger, first), (self.baseline, snapshot.baseline)):
             entry = contender(name) if name else None
             title = entry.title if entry is not None else ""

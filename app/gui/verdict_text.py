@@ -32,18 +32,21 @@ class Writer:
         self._size = sizes.sentence
         self._small = sizes.sentence < 20
 
-    def verdict(self, snapshot: Snapshot, viewing: bool = False, stopped: str = "") -> Verdict:
-        """What to say now. `viewing`: a recording from a file; `stopped`: why nothing is measured."""
+    def verdict(
+        self, snapshot: Snapshot, viewing: bool = False, stopped: str = "", waiting_s: float | None = None
+    ) -> Verdict:
+        """What to say now. `viewing`: a recording from a file; `stopped`: why nothing is measured;
+        `waiting_s`: for how much longer a person wants to wait for a silent worker."""
         recording = snapshot.recording
         baseline = snapshot.entry(snapshot.baseline)
         challenger = snapshot.entry(snapshot.challenger)
         if stopped:
             return self._stopped(stopped)
         if snapshot.stale_s is not None:
-            return self._stale(snapshot.stale_s)
+            return self._stale(snapshot.stale_s, waiting_s)
         if snapshot.record is None or (recording.environment is None and not viewing):
             return self._starting()
-        wanted = snapshot.challenger or self._waiting_extension(snapshot)
+        wanted = snapshot.challenger or waiting_extension(snapshot)
         if wanted is not None and contender(wanted).needs_extension and not _has_latency(challenger):
             if recording.build.is_running:
                 return self._building(snapshot, baseline)
@@ -239,7 +242,7 @@ class Writer:
             hint = "the others join as they become ready"
         return Verdict("alone", "text_secondary", self._runs(snapshot, baseline, ""), ((Text(hint),),))
 
-    def _stale(self, seconds: float) -> Verdict:
+    def _stale(self, seconds: float, waiting_s: float | None) -> Verdict:
         chip = ChipPiece("Stale", "warning", "clock")
         age = f"{seconds:,.0f} s" if seconds < 60 else duration(seconds)
         sentence = ((chip, self._words(f"The worker has not answered for {age}")),
@@ -247,6 +250,10 @@ class Writer:
         old = Text(f"values are {age} old", 12, 600, "text")
         cause = Text("it may be compiling or out of memory")
         lost = Text("nothing is lost")
+        if waiting_s is not None:
+            asks = Text(f"waiting; asks again in {_clock(waiting_s)}")
+            return Verdict("stale", "disabled", sentence, (joined((old,), (asks,), (lost,)), joined((old,), (asks,)), (old,)),
+                           dimmed=True)  # fmt: skip
         pills: Level = (Text("", gap=4), Hosted("pill0", gap=6), Hosted("pill1", gap=6))
         dot = Text("  ·  ", 12, 400, "text_tertiary")
         evidence = (
@@ -296,7 +303,7 @@ class Writer:
         return Text(text, self._size, 400, "text_secondary", gap=gap)
 
     def _first(self, snapshot: Snapshot, marks: bool = True) -> Level:
-        return self._named(snapshot.challenger or self._waiting_extension(snapshot), FIRST_PICKER, marks)
+        return self._named(snapshot.challenger or waiting_extension(snapshot), FIRST_PICKER, marks)
 
     def _second(self, snapshot: Snapshot, marks: bool = True) -> Level:
         return self._named(snapshot.baseline, SECOND_PICKER, marks)
@@ -348,14 +355,14 @@ class Writer:
         levels.append(joined((interval,), (Text(f"±{floor}"),), shortest[:1]))
         return tuple(dict.fromkeys(levels))
 
-    @staticmethod
-    def _waiting_extension(snapshot: Snapshot) -> str | None:
-        """The extension that was asked for and is not there yet."""
-        for entry in snapshot.entries:
-            name = entry.implementation
-            if name != snapshot.baseline and contender(name).needs_extension and entry.status != "measured":
-                return name
-        return None
+
+def waiting_extension(snapshot: Snapshot) -> str | None:
+    """The extension that was asked for and is not there yet."""
+    for entry in snapshot.entries:
+        name = entry.implementation
+        if name != snapshot.baseline and contender(name).needs_extension and entry.status != "measured":
+            return name
+    return None
 
 
 def match_texts(entry: Entry) -> tuple[str, ...]:

@@ -95,7 +95,7 @@ class WorkloadForm(QWidget, Part):
 
     def set_workload(self, workload: Workload) -> None:
         """Show another workload without telling."""
-        if workload == self._valid and not self._draft.problems:
+        if workload == self._valid:
             return
         self._emit.drop()
         self._valid = self._draft = workload
@@ -224,7 +224,9 @@ class WorkloadForm(QWidget, Part):
         self._emit.put(self._valid)
 
     def _reset(self) -> None:
-        self.set_workload(replaced(Workload(), device=self._valid.device))
+        self._emit.drop()
+        self._valid = self._draft = replaced(Workload(), device=self._valid.device)
+        self._show()
         self._emit.put(self._valid)
 
     def _choose_device(self, choice: str) -> None:
