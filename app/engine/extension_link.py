@@ -6,16 +6,15 @@ All methods run in the worker's main thread; what the building process says is d
 from __future__ import annotations
 
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Sequence
 
 from app.core import messages as m
 from app.engine.channel import Inbox
-from app.engine.processes import child_environment
+from app.engine.processes import child_environment, module_command
 from app.engine.shop import ExtensionState
 
-COMMAND = (sys.executable, "-m", "app.engine.build_child")
+COMMAND = module_command("app.engine.build_child")
 
 
 class ExtensionLink:

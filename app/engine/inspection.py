@@ -27,6 +27,12 @@ class Inspection:
 
 
 class _Watch(TorchDispatchMode):
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        # The default imports the compiler (a second, 800 modules) to keep it out of watched calls; none is
+        # compiled here.
+        return False
+
     def __init__(self) -> None:
         super().__init__()
         self.operators: set[str] = set()

@@ -9,8 +9,16 @@ import signal
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-"""The folder that holds the package `app`."""
+from app.core.launch import ROOT
+
+
+def module_command(module: str, *arguments: str) -> list[str]:
+    """The command line that runs `main()` of one of our modules in a process of its own.
+
+    Never `-m`: that would look in the current folder first, and run whatever `app` lies there.
+    """
+    start = f"import sys; sys.path[0] = {str(ROOT)!r}; from {module} import main; sys.exit(main())"
+    return [sys.executable, "-c", start, *arguments]
 
 
 def claim_stdio(stdin_fd: int = 0, stdout_fd: int = 1) -> tuple[int, int]:
@@ -47,14 +55,14 @@ def die_with_parent() -> None:
 
 
 def child_environment() -> dict[str, str]:
-    """This process's environment, with `app` and the extension's package importable from any folder."""
-    folders = [str(ROOT)]
+    """This process's environment, with the extension's package importable wherever it is here."""
     try:
         found = importlib.util.find_spec("self_attention_ext")
     except (ImportError, ValueError):
         found = None
-    if found is not None and found.origin is not None:
-        folders.append(str(Path(found.origin).parent.parent))
+    if found is None or found.origin is None:
+        return dict(os.environ)
+    folders = [str(Path(found.origin).parent.parent)]
     inherited = os.environ.get("PYTHONPATH", "")
     folders += [folder for folder in inherited.split(os.pathsep) if folder and folder not in folders]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(folders)}

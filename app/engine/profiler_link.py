@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import threading
 import time
 from collections import deque
@@ -18,7 +17,7 @@ import msgspec
 import psutil
 
 from app.engine.channel import Inbox
-from app.engine.processes import child_environment
+from app.engine.processes import child_environment, module_command
 from app.engine.profiler_protocol import (
     CountPassed,
     CountRefused,
@@ -28,7 +27,7 @@ from app.engine.profiler_protocol import (
     encode,
 )
 
-COMMAND = (sys.executable, "-m", "app.engine.profiler_child")
+COMMAND = module_command("app.engine.profiler_child")
 
 MAX_PASSES = 100
 MAX_GROWTH_BYTES = 300_000_000

@@ -213,7 +213,7 @@ class Run:
                 implementation=lane.id,
                 library=self.shop.extension.library if lane.needs_extension else None,
                 seed=self.bench.seed,
-                threads=self.bench.threads,
+                threads=self.bench.state.threads,
             )
             self._requests[request.id] = (self.index, lane.id)
             self.shop.profiler.request(request)

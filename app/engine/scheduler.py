@@ -16,6 +16,7 @@ from app.engine.headless import HeadlessRun
 from app.engine.implementations import Registry, shipped
 from app.engine.lanes import Bench
 from app.engine.live import LiveRun
+from app.engine.processes import end_descendants
 from app.engine.profiler_link import ProfilerLink
 from app.engine.profiler_protocol import CountPassed, CountRefused
 from app.engine.run import DeviceLostError, Run, Units
@@ -84,10 +85,17 @@ class Scheduler:
                 self._shop.notice(f"{error}; a new worker is needed", "error")
                 return EXIT_DEVICE_LOST
 
+    @property
+    def is_compiling(self) -> bool:
+        """Whether a thread is inside torch, where nothing can stop it."""
+        return self._shop.background.running
+
     def close(self) -> None:
         self._telemetry.stop()
         if self._run is not None:
             self._run.close()
+        # From the leaves up: a compiler whose parent dies first is nobody's child any more.
+        end_descendants()
         self._profiler.close()
         self._extension.close()
 

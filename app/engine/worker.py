@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from app.engine.implementations import Registry
 
 EXIT_MISSING = 3
-EXIT_DEVICE_LOST = 4
 PATIENCE_S = 1.5
 """How long the main thread may take to end of itself before the process is ended under it."""
 
@@ -47,23 +46,19 @@ def run_worker(stdin_fd: int = 0, stdout_fd: int = 1, registry: Registry | None 
     scheduler = Scheduler(inbox, outbox, registry)
     outbox.send(Ready(scheduler.environment(), time.time()))
     try:
-        return scheduler.run()
+        code = scheduler.run()
     finally:
         scheduler.close()
-        end_descendants()
-
-
-def main() -> int:
-    """Run as a process of its own. Ends without the interpreter's own cleaning up, which would wait for
-    threads that are inside torch."""
-    code = run_worker()
-    sys.stderr.flush()
-    os._exit(code)
+    if scheduler.is_compiling:
+        # The interpreter's own cleaning up would take torch away from under that thread.
+        sys.stderr.flush()
+        os._exit(code)
+    return code
 
 
 def _set_defaults() -> None:
     """Quiet and frugal, unless the user said otherwise; before torch reads them."""
-    os.environ.setdefault("KINETO_LOG_LEVEL", "5")
+    os.environ.setdefault("KINETO_LOG_LEVEL", "6")
     # Compiling in a pool of processes would keep them alive, and the sampler from its cores.
     os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
 
@@ -97,4 +92,4 @@ def _import_remedy(error: BaseException) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_worker())

@@ -43,6 +43,11 @@ class Switch(QCheckBox, Part):
     def hitButton(self, position: object) -> bool:
         return True
 
+    def settle(self) -> None:
+        """Stand where the state is, without sliding there."""
+        if self._animation.state() != QVariantAnimation.State.Running:
+            self._move(float(self.isChecked()))
+
     def _move(self, value: object) -> None:
         assert isinstance(value, float)
         self._at = value

@@ -1,0 +1,114 @@
+"""The layer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ._operator import check_kernel, operators
+
+
+class SelfAttention(nn.Module):
+    """Multi-head self-attention, `layer(x)`: [B, S, E] -> [B, S, E].
+
+    Parameters are named and shaped as those of nn.MultiheadAttention, so that a state_dict fits either. Raises
+    ValueError for sizes that do not fit or an unknown kernel.
+    """
+
+    in_proj_bias: nn.Parameter | None
+
+    def __init__(
+        self,
+        embed_dim: int,
+        num_heads: int,
+        bias: bool = True,
+        causal: bool = False,
+        kernel: str = "auto",
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        if embed_dim <= 0 or num_heads <= 0:
+            raise ValueError(f"embed_dim is {embed_dim} and num_heads {num_heads}; expected positive numbers")
+        if embed_dim % num_heads:
+            raise ValueError(f"embed_dim is {embed_dim}; expected a multiple of num_heads, which is {num_heads}")
+        self.embed_dim = embed_dim
+        self.num_heads = num_heads
+        self.causal = causal
+        self.kernel = check_kernel(kernel)
+        self.dropout = 0.0
+        self.in_proj_weight = nn.Parameter(torch.empty(3 * embed_dim, embed_dim, device=device, dtype=dtype))
+        if bias:
+            self.in_proj_bias = nn.Parameter(torch.empty(3 * embed_dim, device=device, dtype=dtype))
+        else:
+            self.register_parameter("in_proj_bias", None)
+        self.out_proj = nn.Linear(embed_dim, embed_dim, bias=bias, device=device, dtype=dtype)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draws the parameters as nn.MultiheadAttention does."""
+        nn.init.xavier_uniform_(self.in_proj_weight)
+        if self.in_proj_bias is not None:
+            nn.init.zeros_(self.in_proj_bias)
+        if self.out_proj.bias is not None:
+            nn.init.zeros_(self.out_proj.bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.dropout and self.training:
+            raise RuntimeError(
+                f"This layer was made from one with dropout={self.dropout}, which the operator does not apply in "
+                "training. Set dropout to 0, or train with nn.MultiheadAttention."
+            )
+        out_proj = self.out_proj
+        return operators.packed(
+            x,
+            self.in_proj_weight,
+            self.in_proj_bias,
+            out_proj.weight,
+            out_proj.bias,
+            self.num_heads,
+            self.causal,
+            self.kernel,
+        )
+
+    def extra_repr(self) -> str:
+        bias = self.in_proj_bias is not None
+        return f"{self.embed_dim}, {self.num_heads}, bias={bias}, causal={self.causal}, kernel={self.kernel!r}"
+
+    @classmethod
+    def from_multihead_attention(
+        cls, mha: nn.MultiheadAttention, causal: bool = False, kernel: str = "auto"
+    ) -> SelfAttention:
+        """A layer on the given one's own parameters: none is copied, training one trains both.
+
+        Raises ValueError with the reason where that layer does what the operator does not.
+        """
+        reason = cannot_convert(mha)
+        if reason:
+            raise ValueError(f"this nn.MultiheadAttention cannot be converted: {reason}")
+        layer = cls(mha.embed_dim, mha.num_heads, mha.in_proj_bias is not None, causal, kernel, device="meta")
+        layer.in_proj_weight = mha.in_proj_weight
+        layer.in_proj_bias = mha.in_proj_bias
+        layer.out_proj.weight = mha.out_proj.weight
+        layer.out_proj.bias = mha.out_proj.bias
+        layer.dropout = mha.dropout
+        return layer.train(mha.training)
+
+
+def cannot_convert(mha: Any) -> str:
+    """Why the operator cannot stand in for this layer; nothing if it can. Reads the layer's true state."""
+    if not isinstance(mha, nn.MultiheadAttention):
+        return f"it is a {type(mha).__name__}; expected nn.MultiheadAttention"
+    if not mha.batch_first:
+        return "it was made with batch_first=False and reads [S, B, E]; expected batch_first=True, [B, S, E]"
+    if not mha._qkv_same_embed_dim or mha.in_proj_weight is None:
+        return f"its keys and values have sizes of their own (kdim={mha.kdim}, vdim={mha.vdim})"
+    if mha.bias_k is not None or mha.bias_v is not None:
+        return "it appends a learned key and value (add_bias_kv=True)"
+    if mha.add_zero_attn:
+        return "it appends a key and value of zeros (add_zero_attn=True)"
+    if mha.dropout and mha.training:
+        return f"it is in training with dropout={mha.dropout}, which the operator does not apply"
+    return ""
