@@ -43,6 +43,10 @@ class Progress:
         self._stream.flush()
         self._width = len(words)
 
+    def log(self, entry: m.BuildLog) -> None:
+        """A line of a build's log, with its time."""
+        self.line(f"[{entry.at_s:5.1f} s] {entry.text}")
+
     def message(self, message: m.Message, recording: Recording) -> None:
         """Tell of a message, if it is of interest to someone who waits."""
         if isinstance(message, m.BuildProgress):
