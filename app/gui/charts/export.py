@@ -54,7 +54,7 @@ def _png(widget: QWidget) -> bytes:
     content = QByteArray()
     buffer = QBuffer(content)
     buffer.open(QIODevice.OpenModeFlag.WriteOnly)
-    if not image.save(buffer, "PNG"):
+    if not image.save(buffer, b"PNG"):
         raise ExportError("the picture cannot be encoded as PNG")
     return bytes(content.data())
 
