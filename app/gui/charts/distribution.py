@@ -176,7 +176,7 @@ class DistributionChart(PaintedChart):
         elif self._humps is not None:
             self._paint_humps(painter, area, self._humps)
         else:
-            text = "Appears with the first samples"
+            text = "Appears with the first undisturbed samples"
             write(painter, area, text, self.look.font(13), self.look.colour("text_secondary"), LEFT)
 
     # ---- densities ----------------------------------------------------------------------------------

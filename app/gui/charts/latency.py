@@ -91,14 +91,21 @@ class LatencyChart(pg.GraphicsView, Part):  # type: ignore[misc]
     def restyle(self) -> None:
         self._scene.look = self.look
         self.setBackgroundBrush(self.look.colour("card"))
-        self.caption = "µs · median, IQR band" if self.look.small else "µs, wall time · median with IQR band"
+        self._caption()
         self._redraw()
+
+    def _caption(self) -> None:
+        said = "µs · median, IQR band" if self.look.small else "µs, wall time · median with IQR band"
+        if self.hidden:
+            said += f" · {number(self.hidden)} hidden"
+        self.caption = said
 
     def show_snapshot(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
         picture = self._data.picture(snapshot)
         self._scene.picture = self._steadied(picture)
         self._scene.empty = _why_empty(snapshot, picture)
+        self._caption()
         self._redraw()
 
     @property
