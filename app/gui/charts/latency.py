@@ -190,6 +190,10 @@ class LatencyChart(pg.GraphicsView, Part):  # type: ignore[misc]
             seconds = (at - plot.right()) / plot.width() * scene.picture.span_s
             scene.hover = reading(scene.picture, self._snapshot, seconds)
 
+    def close(self) -> bool:
+        # pyqtgraph's own also takes the scene and the viewport apart, under items that are still held.
+        return QGraphicsView.close(self)
+
     def wheelEvent(self, event: object) -> None:
         """The chart does not zoom; let the page scroll."""
         event.ignore()  # type: ignore[attr-defined]

@@ -52,6 +52,7 @@ class TrendChart(PaintedChart):
     def __init__(self, look: Look, title: str) -> None:
         super().__init__(look, title)
         self._trend: Trend | None = None
+        self.setAccessibleDescription(self._why_empty())
 
     def show_trend(self, trend: Trend | None) -> None:
         """None: nothing has been read yet."""

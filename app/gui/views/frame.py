@@ -6,6 +6,7 @@ from PySide6.QtCore import QElapsedTimer, Qt, QTimer
 from PySide6.QtGui import QPainter, QPaintEvent, QShowEvent
 from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QScrollArea, QWidget
 
+from app.gui.charts.host import environment_line
 from app.gui.parts.card import Card
 from app.gui.parts.look import Look, dress, prefers_motion
 from app.gui.snapshot import Snapshot
@@ -68,6 +69,9 @@ class View(QWidget):
         self._age.start()
         self._taken = snapshot
         self._take(snapshot)
+        line = environment_line(snapshot)
+        for chart in self.chart_widgets().values():
+            chart.environment_line = line  # type: ignore[attr-defined]
 
     def _dress(self, look: Look) -> None:
         self.look = look
