@@ -12,6 +12,7 @@ import msgspec
 from app.commands.exits import INTERRUPTED, MISSING, OK, WRONG, CommandError
 from app.commands.progress import Progress
 from app.core import messages as m
+from app.core.launch import make_extension_importable
 from app.core.recording import Recording
 
 POLL_S = 0.05
@@ -21,6 +22,7 @@ NEEDS = ("no_compiler", "old_compiler", "cache_unusable", "no_sources", "no_torc
 
 def build(arguments: argparse.Namespace) -> int:
     """Build the extension and load it once; say how it went. Returns the exit code."""
+    make_extension_importable()
     try:
         from app.engine.extension import ExtensionBuild
     except ImportError as error:
@@ -29,7 +31,11 @@ def build(arguments: argparse.Namespace) -> int:
     told = Recording()
     work = ExtensionBuild(clean=arguments.clean)
     interrupted = False
-    _tell(work.start(), told, progress)
+    try:
+        _tell(work.start(), told, progress)
+    except (ImportError, OSError) as error:
+        # What torch raises where one of its libraries is missing or does not fit.
+        raise CommandError(MISSING, f"torch does not import: {type(error).__name__}: {error}") from None
     while work.is_running:
         try:
             time.sleep(POLL_S)
@@ -70,7 +76,7 @@ def _tell(messages: list[m.BuildMessage], told: Recording, progress: Progress) -
         told.apply(message)
         if isinstance(message, m.BuildLog):
             progress.log(message)
-        else:
+        elif not isinstance(message, m.BuildFailed):
             progress.message(message, told)
 
 

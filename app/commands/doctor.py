@@ -18,6 +18,7 @@ from app.commands.window import HEADLESS, what_is_missing
 from app.commands.worker_process import WorkerProcess
 from app.core import messages as m
 from app.core.doctor import LEVELS, Check, checks, head_counts
+from app.core.launch import make_extension_importable
 from app.core.recording import Recording
 from app.core.supervision import describe_exit
 from app.exports.rows import environment_rows
@@ -45,6 +46,7 @@ def doctor(arguments: argparse.Namespace) -> int:
 
 def compiler() -> Check:
     """Which C++ compiler would build the extension."""
+    make_extension_importable()
     try:
         from self_attention_ext._events import BuildError
         from self_attention_ext._toolchain import find_compiler

@@ -131,7 +131,8 @@ def _calls(entry: Entry) -> str:
     parts = []
     for name, phases in (("Python", counts.python_calls), ("operator", counts.operator_calls)):
         if phases is not None:
-            parts.append(f"{sum(v for v in phases.values() if v is not None)} {name} calls")
+            count = sum(v for v in phases.values() if v is not None)
+            parts.append(f"{count} {name} call{'' if count == 1 else 's'}")
     if counts.kernel_launches is not None:
         parts.append(f"{sum(v for v in counts.kernel_launches.values() if v is not None)} launches")
     return ", ".join(parts)
