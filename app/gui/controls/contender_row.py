@@ -82,7 +82,9 @@ class ContenderRow(QCheckBox, Part):
         state = self.state
         name = state.title
         items = [
-            MenuItem("baseline", "Set as baseline", enabled=not state.is_baseline and state.level != "unavailable"),
+            MenuItem(
+                "baseline", "Set as baseline", enabled=not state.is_baseline and state.level != "unavailable"
+            ),
             MenuItem(
                 "challenger",
                 "Show in the verdict",
@@ -162,7 +164,8 @@ class ContenderRow(QCheckBox, Part):
         greyed = state.level == "unavailable"
         draw_check(painter, look, QRectF(0, 0, 16, line.height()), state.checked and not greyed, not greyed)
         entry = contender(self.implementation)
-        mark = look.colour("disabled") if greyed else look.series(self.implementation)
+        off = greyed or not state.checked
+        mark = look.colour("disabled") if off else look.series(self.implementation)
         draw_mark(painter, entry.shape, QPointF(33, line.center().y()), 10, mark, state.hollow)
         right = self._draw_right(painter, line)
         painter.setFont(look.font(13, 500))

@@ -150,7 +150,9 @@ class Button(QPushButton, Part):
             inner.setRight(inner.right() - ICON)
         painter.setFont(self.text_font())
         painter.setPen(ink)
-        align = Qt.AlignmentFlag.AlignLeft if self.icon_name or self.chevron else Qt.AlignmentFlag.AlignHCenter
+        align = (
+            Qt.AlignmentFlag.AlignLeft if self.icon_name or self.chevron else Qt.AlignmentFlag.AlignHCenter
+        )
         draw_text(painter, inner, self.text(), align)
 
 

@@ -53,7 +53,9 @@ def draw_chip(painter: QPainter, look: Look, rect: QRectF, text: str, state: str
     painter.restore()
 
 
-def hatch(painter: QPainter, shape: QPainterPath, colour: QColor, spacing: float = 4, width: float = 1) -> None:
+def hatch(
+    painter: QPainter, shape: QPainterPath, colour: QColor, spacing: float = 4, width: float = 1
+) -> None:
     """Diagonal lines inside `shape`, at the same places whatever the device pixel ratio."""
     painter.save()
     painter.setClipPath(shape, Qt.ClipOperation.IntersectClip)

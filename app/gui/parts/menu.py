@@ -109,9 +109,7 @@ class MenuRow(QPushButton, Part):
             first = QRectF(inner.left(), 5, inner.width(), 18)
             painter.setFont(look.font(12))
             painter.setPen(look.colour("text_tertiary" if item.enabled else "text_secondary"))
-            draw_text(
-                painter, QRectF(inner.left(), 23, inner.width(), 17), item.detail, may_elide=True
-            )
+            draw_text(painter, QRectF(inner.left(), 23, inner.width(), 17), item.detail, may_elide=True)
         if item.trailing:
             painter.setFont(look.font(12))
             painter.setPen(look.colour("text_tertiary"))
