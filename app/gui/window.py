@@ -229,7 +229,7 @@ class MainWindow(QWidget):
 
     def notify(self, level: str, text: str) -> None:
         """A line in the window; nothing waits for it."""
-        self.banners.show_notice(self.look, level, text)
+        self.banners.show_notice(self.look, level, text[:1].upper() + text[1:])
 
     def _mark(self) -> None:
         self._dirty = True

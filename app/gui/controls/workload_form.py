@@ -69,7 +69,6 @@ class WorkloadForm(QWidget, Part):
         self._explanation.use.connect(self._set)
         self._add_fields()
         self.restyle()
-        self._show()
 
     # ---- what others ask -------------------------------------------------------------------------------
 
@@ -221,6 +220,7 @@ class WorkloadForm(QWidget, Part):
         widest = max(row.label.sizeHint().width() for row in self._rows.values())
         for row in self._rows.values():
             row.label.setFixedWidth(widest)
+        self._show()
 
     # ---- changing --------------------------------------------------------------------------------------
 
@@ -286,7 +286,11 @@ class WorkloadForm(QWidget, Part):
             self.work.setText(f"{division}{flops(draft.flops)}")
 
     def _impossible(self, name: str, steps: Sequence[int]) -> frozenset[int]:
-        return frozenset(step for step in steps if replaced(self._draft, **{name: step}).problems)
+        """Steps that would make a combination that cannot run. Where none of them helps, the trouble is
+        another field's and this one carries no cross."""
+        bad = frozenset(step for step in steps if replaced(self._draft, **{name: step}).problems)
+        about_this = any(problem.field == name for problem in self._draft.problems)
+        return bad if about_this or len(bad) < len(steps) else frozenset()
 
 
 def choice_title(choice: str) -> str:
