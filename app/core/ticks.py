@@ -6,7 +6,7 @@ import math
 
 from app.core.text import MINUS, THIN, number
 
-_NICE = (1.0, 2.0, 2.5, 5.0, 10.0)
+_NICE = (1.0, 2.0, 2.5, 4.0, 5.0, 10.0)
 _LOG_STEPS = (
     (1,),
     (1, 3),
@@ -17,7 +17,7 @@ _LOG_STEPS = (
 
 
 def nice_step(span: float, at_most: int) -> float:
-    """The smallest of 1, 2, 2.5 and 5 times a power of ten that cuts `span` into at most `at_most`."""
+    """The smallest of 1, 2, 2.5, 4 and 5 times a power of ten that cuts `span` into at most `at_most`."""
     if not (math.isfinite(span) and span > 0):
         return 1.0
     raw = span / max(at_most, 1)

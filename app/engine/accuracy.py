@@ -9,6 +9,7 @@ the same holds of all gradients of q and k, whose terms are as large as v's.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -25,6 +26,9 @@ OUTPUT_FACTOR = 2.0
 GRADIENT_FACTOR = 3.0
 MAX_BYTES = 1 << 30
 MAX_FLOPS = 4e10
+BEYOND = sys.float_info.max
+"""Stands for an error that is no number: JSON has neither NaN nor infinity."""
+
 LIVE_FLOPS = 6e9
 """While something is shown live, a check must not hold the next sample up for long."""
 
@@ -87,7 +91,7 @@ def compare(measured: Tensors, reference: Reference) -> Accuracy:
         # Below the normal numbers, which float16 reaches soon, the unit shrinks no further.
         unit = info.eps * max(_max_abs(scale), info.tiny)
         factor = OUTPUT_FACTOR if name == "output" else GRADIENT_FACTOR
-        bound = factor * max(reference.native_max_abs[name], unit)
+        bound = min(BEYOND, factor * max(reference.native_max_abs[name], unit))
         tensors[name] = _error(measured.get(name), exact, reference.native_max_abs[name], bound)
     return Accuracy(ok=all(tensor.ok for tensor in tensors.values()), tensors=tensors)
 
@@ -160,7 +164,7 @@ def _flips(workload: Workload) -> tuple[Tensor, Tensor]:
 
 def _error(measured: Tensor | None, exact: Tensor, native_max_abs: float, bound: float) -> TensorError:
     if measured is None or measured.shape != exact.shape:
-        return TensorError(math.inf, native_max_abs, bound, ok=False)
+        return TensorError(BEYOND, native_max_abs, bound, ok=False)
     difference = measured - exact
     max_abs = _max_abs(difference)
     norm, own_norm = float(exact.norm()), float(measured.norm())
@@ -172,8 +176,8 @@ def _error(measured: Tensor | None, exact: Tensor, native_max_abs: float, bound:
         max_abs=max_abs,
         native_max_abs=native_max_abs,
         bound=bound,
-        # Written so that NaN is wrong.
-        ok=bool(max_abs <= bound),
+        # Where native gave no number either, being as bad is not being right.
+        ok=max_abs <= bound and max_abs < BEYOND,
         rel_l2=_finite(float(difference.norm()) / norm) if norm > 0 else None,
         cosine=None if cosine is None else _finite(cosine),
         bias=_finite(float(difference.mean())) if difference.numel() else None,
@@ -185,11 +189,11 @@ def _finite(number: float) -> float | None:
 
 
 def _max_abs(tensor: Tensor) -> float:
-    """The largest magnitude; infinite where there is a NaN, since JSON has none and no bound admits it."""
+    """The largest magnitude; `BEYOND` where there is a NaN or an infinity."""
     if tensor.numel() == 0:
         return 0.0
     largest = float(tensor.abs().max())
-    return largest if math.isfinite(largest) else math.inf
+    return largest if math.isfinite(largest) else BEYOND
 
 
 def _exact_copy(tensor: Tensor) -> Tensor:

@@ -1,129 +1,118 @@
 """The worker's side of the extension: built in a process of its own, loaded here once it is there.
 
-All methods run in the worker's main thread; what the building process says is delivered there.
+Used from the worker's main thread alone.
 """
 
 from __future__ import annotations
 
-import subprocess
-import threading
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable
+from typing import Protocol
 
 from app.core import messages as m
-from app.engine.channel import Inbox
-from app.engine.processes import child_environment, module_command
+from app.core.launch import make_extension_importable
 from app.engine.shop import ExtensionState
 
-COMMAND = module_command("app.engine.build_child")
+LOOK_EVERY_S = 0.05
+"""News of a build are looked for this often: often enough for a progress bar."""
+
+
+class Build(Protocol):
+    """One build or load, as `extension.ExtensionBuild` is."""
+
+    @property
+    def is_running(self) -> bool: ...
+
+    def start(self) -> list[m.BuildMessage]: ...
+
+    def poll(self) -> list[m.BuildMessage]: ...
+
+    def cancel(self) -> None: ...
 
 
 class ExtensionLink:
-    """State of the extension in this process, and the one build that may run for it."""
+    """State of the extension in this process, and the one build that may run for it.
+
+    `changed` is called after each change of `state`.
+    """
 
     def __init__(
         self,
-        inbox: Inbox,
         send: Callable[[m.Message], None],
         changed: Callable[[], None],
-        command: Sequence[str] = COMMAND,
-        load: Callable[[str], None] | None = None,
+        new_build: Callable[[bool], Build] | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.state: ExtensionState = "absent"
         self.reason = ""
         self.remedy = ""
         self.library: str | None = None
-        self._inbox = inbox
+        self.key: str = ""
         self._send = send
         self._changed = changed
-        self._command = command
-        self._load = load or load_library
-        self._process: subprocess.Popen[bytes] | None = None
-        self._cancelled = False
-        self._outcome: m.BuildFinished | m.BuildFailed | None = None
-
-    def start(self, clean: bool = False) -> None:
-        """Build the extension or take it from the cache. Ignored while that is under way."""
-        if self._process is not None:
-            return
-        self._cancelled, self._outcome = False, None
-        command = [*self._command, *(["--clean"] if clean else [])]
-        try:
-            process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=child_environment()
-            )
-        except OSError as error:
-            self._fail(m.BuildFailed("start", f"the build does not start: {error}"))
-            return
-        self._process = process
-        # What is loaded stays in use: a process cannot let go of a library.
-        if self.state != "loaded":
-            self._set("building")
-
-        def read() -> None:
-            assert process.stdout is not None
-            for line in process.stdout:
-                self._inbox.deliver(lambda line=line: self._said(line))  # type: ignore[misc]
-            process.wait()
-            self._inbox.deliver(self._ended)
-
-        threading.Thread(target=read, name="build", daemon=True).start()
+        self._new_build = new_build or _new_build
+        self._clock = clock
+        self._build: Build | None = None
+        self._next_look = 0.0
 
     @property
     def building(self) -> bool:
-        return self._process is not None
+        return self._build is not None
+
+    def start(self, clean: bool = False) -> None:
+        """Build the extension or take it from the cache. Ignored while that is under way."""
+        if self._build is not None:
+            return
+        try:
+            self._build = self._new_build(clean)
+            # What is loaded stays in use: a process cannot let go of a library.
+            if self.state != "loaded":
+                self._set("building")
+            self._take(self._build.start())
+        except Exception as error:
+            self._build = None
+            self._fail(
+                m.BuildFailed(
+                    "start",
+                    f"The build of the extension does not start: {type(error).__name__}: {error}",
+                    remedies=("Install AttnScope once more: pip install -e .",),
+                )
+            )
+
+    def seconds_left(self) -> float | None:
+        """Until `look` should be called; None while nothing is built."""
+        return None if self._build is None else max(0.0, self._next_look - self._clock())
+
+    def look(self) -> bool:
+        """Pass on what the build says, if it is time to; whether there was news. Loads a library that is
+        ready."""
+        if self._build is None or self._clock() < self._next_look:
+            return False
+        self._next_look = self._clock() + LOOK_EVERY_S
+        messages = self._build.poll()
+        self._take(messages)
+        return bool(messages)
 
     def cancel(self) -> None:
-        """End the build. Its stdin is its lifeline: it ends its compilers itself when that closes."""
-        if self._process is None:
-            return
-        self._cancelled = True
-        assert self._process.stdin is not None
-        try:
-            self._process.stdin.close()
-        except OSError:
-            pass
+        """End the compilers; the failure that tells so follows."""
+        if self._build is not None:
+            self._build.cancel()
 
     def close(self) -> None:
         self.cancel()
 
-    def _said(self, line: bytes) -> None:
-        try:
-            message = m.decode_message(line)
-        except m.ProtocolError:
-            return
-        if isinstance(message, (m.BuildFinished, m.BuildFailed)):
-            # Held back until the library is loaded here, and the process with its lock is gone.
-            self._outcome = message
-        elif isinstance(message, m.BuildMessage):
+    def _take(self, messages: list[m.BuildMessage]) -> None:
+        build = self._build
+        if build is not None and not build.is_running:
+            self._build = None
+        for message in messages:
+            if isinstance(message, m.BuildFailed):
+                self._fail(message)
+                continue
             self._send(message)
-
-    def _ended(self) -> None:
-        process, self._process = self._process, None
-        outcome = self._outcome
-        if isinstance(outcome, m.BuildFinished):
-            self._finish(outcome)
-        elif isinstance(outcome, m.BuildFailed):
-            self._fail(outcome)
-        elif self._cancelled:
-            self._fail(m.BuildFailed("cancelled", "the build was cancelled", remedies=("build again",)))
-        else:
-            status = None if process is None else process.returncode
-            self._fail(m.BuildFailed("crashed", f"the build ended without a result (status {status})"))
-
-    def _finish(self, outcome: m.BuildFinished) -> None:
-        if self.state == "loaded":
-            if outcome.library != self.library:
-                outcome = m.BuildFinished(**{**_fields(outcome), "needs_new_worker": True})
-            self._send(outcome)
-            return
-        try:
-            self._load(outcome.library)
-        except Exception as error:
-            self._fail(m.BuildFailed("load", f"the extension does not load: {error}"))
-            return
-        self.library = outcome.library
-        self._send(outcome)
-        self._set("loaded")
+            if isinstance(message, m.BuildFinished) and not message.needs_new_worker:
+                self.library, self.key = message.library, message.key
+                self._set("loaded")
 
     def _fail(self, outcome: m.BuildFailed) -> None:
         self._send(outcome)
@@ -140,13 +129,8 @@ class ExtensionLink:
         self._changed()
 
 
-def load_library(path: str) -> None:
-    """Load the built extension into this process and register its operators."""
-    import self_attention_ext
+def _new_build(clean: bool) -> Build:
+    make_extension_importable()
+    from app.engine.extension import ExtensionBuild
 
-    if not self_attention_ext.is_loaded():
-        self_attention_ext.load(path)
-
-
-def _fields(outcome: m.BuildFinished) -> dict[str, object]:
-    return {name: getattr(outcome, name) for name in outcome.__struct_fields__}
+    return ExtensionBuild(clean=clean)

@@ -19,6 +19,9 @@ DEVICE_LOST = (
     "cudaerrorecc",
     "device is lost",
 )
+ADVICE = re.compile(r"Set TORCHDYNAMO_VERBOSE|CUDA kernel errors might be|For debugging consider")
+"""Where torch's messages turn from what happened to advice for its own developers."""
+
 LONGEST = 240
 
 
@@ -34,7 +37,7 @@ class Failure:
 
 def explain(error: BaseException) -> Failure:
     """What went wrong, for a reader, from an exception that preparing or calling a contender raised."""
-    text = " ".join(str(error).split())
+    text = ADVICE.split(" ".join(str(error).split()), maxsplit=1)[0].strip()
     lower = text.lower()
     if isinstance(error, (MemoryError, torch.OutOfMemoryError)) or _mentions(lower, OUT_OF_MEMORY):
         return Failure(
@@ -66,7 +69,7 @@ def _mentions(text: str, phrases: tuple[str, ...]) -> bool:
 
 
 def _first_sentence(text: str) -> str:
-    return re.split(r"(?<=[.!?])\s|\sCUDA kernel errors might", text, maxsplit=1)[0]
+    return re.split(r"(?<=[.!?])\s", text, maxsplit=1)[0]
 
 
 def _asked_for(text: str) -> str:

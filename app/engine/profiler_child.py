@@ -1,8 +1,8 @@
 """The profiler's own process: `python -m app.engine.profiler_child`.
 
-Requests come as lines on stdin, replies go as lines to stdout (`profiler_protocol`). It lives through requests
-that fail, and ends with exit code 0 when its stdin does. Its worker replaces it now and then, since sessions
-leave memory behind.
+Requests come as lines on stdin, replies go as lines to stdout (`profiler_protocol`). It lives through
+requests that fail, and ends with exit code 0 when its stdin does. Its worker replaces it now and then, since
+sessions leave memory behind.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Child:
         if (unsupported := implementation.unsupported(workload)) is not None:
             raise Refusal(unsupported.reason)
         if implementation.needs == "extension":
-            self._load(request.library)
+            self._load(request.library, request.library_key)
         if request.threads:
             torch.set_num_threads(request.threads)
         inputs = make_inputs(workload, request.seed)
@@ -100,9 +100,10 @@ class Child:
             trace_gz=profiled.trace_gz,
         )
 
-    def _load(self, library: str | None) -> None:
+    def _load(self, library: str | None, key: str) -> None:
         """Load the built extension, once: a process can never unload or replace one."""
-        import torch
+        from self_attention_ext import BuildError
+        from self_attention_ext._library import load
 
         if library is None:
             raise Refusal("The extension is not built, so there is nothing of it to count.")
@@ -114,26 +115,28 @@ class Child:
                 "The extension was rebuilt: this process still holds the old one, a new one is needed."
             )
         try:
-            torch.ops.load_library(str(path))
-        except OSError as error:
-            raise Refusal(f"The extension {path} does not load: {error}.") from None
+            load(path, key)
+        except (OSError, BuildError) as error:
+            raise Refusal(f"The extension {path.name} does not load: {shortened(error)}") from None
         self._library = path
 
 
 def sentence_of(error: BaseException) -> str:
-    """One sentence for what a request raised; the first line of the error, where it is none of ours."""
-    from app.core.profiler_faults import explain
+    """One sentence for what a request raised."""
+    from app.core.trace import TraceError
+    from app.engine.failures import explain
     from app.engine.profiling import ProfilingError
 
-    text = str(error).strip()
-    if isinstance(error, (Refusal, ProfilingError)):
-        return text
-    if (known := explain(f"{type(error).__name__}: {text}")) is not None:
-        return known
-    if isinstance(error, SystemExit):
-        return "The call ended the process it ran in (SystemExit)."
-    first = text.splitlines()[0] if text else ""
-    return f"{type(error).__name__}: {first}" if first else f"The call raised {type(error).__name__}."
+    if isinstance(error, (Refusal, ProfilingError, TraceError)):
+        return str(error)
+    failure = explain(error)
+    return f"{failure.reason}; {failure.remedy}" if failure.remedy else failure.reason
+
+
+def shortened(error: Exception) -> str:
+    from app.engine.failures import shorten
+
+    return shorten(" ".join(str(error).split()) or type(error).__name__)
 
 
 def serve(requests: BinaryIO, replies: BinaryIO, answer: Callable[[CountRequest], ProfilerReply]) -> None:

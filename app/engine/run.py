@@ -212,6 +212,7 @@ class Run:
                 workload=self.bench.workload,
                 implementation=lane.id,
                 library=self.shop.extension.library if lane.needs_extension else None,
+                library_key=self.shop.extension.key if lane.needs_extension else "",
                 seed=self.bench.seed,
                 threads=self.bench.state.threads,
             )

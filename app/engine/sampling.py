@@ -22,7 +22,7 @@ MAX_CALLS = 1000
 WARM_UP_S = 0.02
 WARM_UP_CALLS = 3
 STEADY = 1.1
-"""A call at most this much slower than the fastest so far counts as steady."""
+"""A call within this factor of the fastest before it, either way, counts as steady."""
 
 Call = Callable[[], Any]
 
@@ -80,7 +80,7 @@ def warm_up(call: Call, watch: Stopwatch) -> float:
         watch.synchronise()
         took = watch.now() - begin
         spent += took
-        steady = took <= STEADY * fastest
+        steady = fastest / STEADY <= took <= STEADY * fastest
         fastest = min(fastest, took)
         if spent >= WARM_UP_S or (done >= WARM_UP_CALLS and steady and spent >= BLOCK_S):
             break

@@ -40,7 +40,7 @@ class Scheduler:
         self._units: Units | None = None
         self._is_paused = False
         self._leaving = False
-        extension = ExtensionLink(inbox, outbox.send, self._extension_changed)
+        extension = ExtensionLink(outbox.send, self._extension_changed)
         profiler = ProfilerLink(
             inbox, self._counted, lambda text, level: outbox.send(m.Notice(level, text, time.time()))
         )
@@ -69,18 +69,22 @@ class Scheduler:
     def run(self) -> int:
         """Work until the client leaves; return the exit code."""
         self._telemetry.start()
-        idle = LONGEST_WAIT_S
+        step_at = time.monotonic()
         while True:
-            event = self._inbox.take(self._wait(idle))
+            event = self._inbox.take(self._wait(step_at))
             while event is not None:
                 self._heed(event)
                 if self._leaving:
                     return EXIT_OK
-                idle = 0.0
+                step_at = 0.0
                 event = self._inbox.take(0.0)
             self._profiler.look()
+            if self._extension.look():
+                step_at = 0.0
+            if time.monotonic() < step_at:
+                continue
             try:
-                idle = self._step()
+                step_at = time.monotonic() + self._step()
             except DeviceLostError as error:
                 self._shop.notice(f"{error}; a new worker is needed", "error")
                 return EXIT_DEVICE_LOST
@@ -95,9 +99,9 @@ class Scheduler:
         if self._run is not None:
             self._run.close()
         # From the leaves up: a compiler whose parent dies first is nobody's child any more.
+        self._extension.close()
         end_descendants()
         self._profiler.close()
-        self._extension.close()
 
     # ---- one unit --------------------------------------------------------------------------------------
 
@@ -111,9 +115,11 @@ class Scheduler:
             self._units = None
             return LONGEST_WAIT_S
 
-    def _wait(self, idle: float) -> float:
-        limit = self._profiler.seconds_left()
-        return idle if limit is None else min(idle, limit)
+    def _wait(self, step_at: float) -> float:
+        """Seconds until something is due if no event comes first."""
+        idle = max(0.0, step_at - time.monotonic())
+        limits = (self._profiler.seconds_left(), self._extension.seconds_left())
+        return min([idle, *(limit for limit in limits if limit is not None)])
 
     def _heed(self, event: Event) -> None:
         if isinstance(event, Deliver):

@@ -24,6 +24,11 @@ class Extension(Protocol):
     reason: str
     remedy: str
     library: str | None
+    key: str
+
+    @property
+    def building(self) -> bool:
+        """Whether a build runs, be it for this process or for the next."""
 
     def start(self, clean: bool = False) -> None:
         """Build it, or take it from the cache, in a process of its own; then load it here."""
@@ -61,7 +66,7 @@ class Shop:
 
     def disturbance(self) -> str:
         """What else goes on now that a latency would show; "" for nothing."""
-        if self.extension.state == "building":
+        if self.extension.building:
             return "build"
         if self.profiler.busy:
             return "profiling"

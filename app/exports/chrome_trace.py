@@ -48,8 +48,8 @@ def folder_name(workload: Workload) -> str:
 def export(trace_gz: bytes, path: Path) -> Path:
     """Write a trace, given as gzipped Chrome JSON, to `path`: `.json` expanded, `.json.gz` as it is.
 
-    Makes the folder. The content is read through before anything is written, and the file appears whole or not
-    at all; an older one of that name is replaced. Returns `path`.
+    Makes the folder. The content is read through before anything is written, and the file appears whole or
+    not at all; an older one of that name is replaced. Returns `path`.
 
     Raises:
         TraceExportError: no trace was kept, it is damaged, the ending is another, or the file cannot be

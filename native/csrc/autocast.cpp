@@ -1,70 +1,115 @@
 // Autocast: every floating tensor goes to the region's type first, as it would for the products of the native layer.
 #include <ATen/autocast_mode.h>
-#include <torch/library.h>
 
 #include "operators.h"
 
 namespace attnscope {
 namespace {
 
-template <c10::DeviceType device, c10::DispatchKey key>
-struct Autocast {
-  static Tensor self_attention(
-      const Tensor& x,                 // [B, S, E]
-      const Tensor& q_weight,          // [E, E]
-      const OptionalTensor& q_bias,    // [E]
-      const Tensor& k_weight,          // [E, E]
-      const OptionalTensor& k_bias,    // [E]
-      const Tensor& v_weight,          // [E, E]
-      const OptionalTensor& v_bias,    // [E]
-      const Tensor& out_weight,        // [E, E]
-      const OptionalTensor& out_bias,  // [E]
-      int64_t num_heads,
-      bool causal,
-      c10::string_view kernel) {
-    const c10::impl::ExcludeDispatchKeyGuard no_autocast(key);
-    static const auto op = operator_named<SelfAttentionSignature>("attnscope::self_attention");
-    return op.call(
-        cast(x), cast(q_weight), cast(q_bias), cast(k_weight), cast(k_bias), cast(v_weight), cast(v_bias),
-        cast(out_weight), cast(out_bias), num_heads, causal, kernel);
-  }
+template <class T>
+T cast(const T& tensor, c10::DeviceType device) {
+  return at::autocast::cached_cast(at::autocast::get_autocast_dtype(device), tensor, device);
+}
 
-  static Tensor self_attention_packed(
-      const Tensor& x,                     // [B, S, E]
-      const Tensor& in_proj_weight,        // [3E, E]
-      const OptionalTensor& in_proj_bias,  // [3E]
-      const Tensor& out_weight,            // [E, E]
-      const OptionalTensor& out_bias,      // [E]
-      int64_t num_heads,
-      bool causal,
-      c10::string_view kernel) {
-    const c10::impl::ExcludeDispatchKeyGuard no_autocast(key);
-    static const auto op = operator_named<PackedSignature>("attnscope::self_attention_packed");
-    return op.call(
-        cast(x), cast(in_proj_weight), cast(in_proj_bias), cast(out_weight), cast(out_bias), num_heads, causal,
-        kernel);
-  }
+Tensor separate(
+    c10::DeviceType device,
+    const Tensor& x,                 // [B, S, E]
+    const Tensor& q_weight,          // [E, E]
+    const OptionalTensor& q_bias,    // [E]
+    const Tensor& k_weight,          // [E, E]
+    const OptionalTensor& k_bias,    // [E]
+    const Tensor& v_weight,          // [E, E]
+    const OptionalTensor& v_bias,    // [E]
+    const Tensor& out_weight,        // [E, E]
+    const OptionalTensor& out_bias,  // [E]
+    int64_t num_heads,
+    bool causal,
+    c10::string_view kernel) {
+  const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
+  static const auto op = operator_named<SelfAttentionSignature>("attnscope::self_attention");
+  return op.call(
+      cast(x, device), cast(q_weight, device), cast(q_bias, device), cast(k_weight, device), cast(k_bias, device),
+      cast(v_weight, device), cast(v_bias, device), cast(out_weight, device), cast(out_bias, device), num_heads,
+      causal, kernel);
+}
 
- private:
-  template <class T>
-  static T cast(const T& tensor) {
-    return at::autocast::cached_cast(at::autocast::get_autocast_dtype(device), tensor, device);
-  }
-};
-
-using AutocastCpu = Autocast<c10::DeviceType::CPU, c10::DispatchKey::AutocastCPU>;
-using AutocastCuda = Autocast<c10::DeviceType::CUDA, c10::DispatchKey::AutocastCUDA>;
+Tensor packed(
+    c10::DeviceType device,
+    const Tensor& x,                     // [B, S, E]
+    const Tensor& in_proj_weight,        // [3E, E]
+    const OptionalTensor& in_proj_bias,  // [3E]
+    const Tensor& out_weight,            // [E, E]
+    const OptionalTensor& out_bias,      // [E]
+    int64_t num_heads,
+    bool causal,
+    c10::string_view kernel) {
+  const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
+  static const auto op = operator_named<PackedSignature>("attnscope::self_attention_packed");
+  return op.call(
+      cast(x, device), cast(in_proj_weight, device), cast(in_proj_bias, device), cast(out_weight, device),
+      cast(out_bias, device), num_heads, causal, kernel);
+}
 
 }  // namespace
 
-TORCH_LIBRARY_IMPL(attnscope, AutocastCPU, m) {
-  m.impl("self_attention", AutocastCpu::self_attention);
-  m.impl("self_attention_packed", AutocastCpu::self_attention_packed);
+Tensor self_attention_autocast_cpu(
+    const Tensor& x,                 // [B, S, E]
+    const Tensor& q_weight,          // [E, E]
+    const OptionalTensor& q_bias,    // [E]
+    const Tensor& k_weight,          // [E, E]
+    const OptionalTensor& k_bias,    // [E]
+    const Tensor& v_weight,          // [E, E]
+    const OptionalTensor& v_bias,    // [E]
+    const Tensor& out_weight,        // [E, E]
+    const OptionalTensor& out_bias,  // [E]
+    int64_t num_heads,
+    bool causal,
+    c10::string_view kernel) {
+  return separate(
+      at::kCPU, x, q_weight, q_bias, k_weight, k_bias, v_weight, v_bias, out_weight, out_bias, num_heads, causal,
+      kernel);
 }
 
-TORCH_LIBRARY_IMPL(attnscope, AutocastCUDA, m) {
-  m.impl("self_attention", AutocastCuda::self_attention);
-  m.impl("self_attention_packed", AutocastCuda::self_attention_packed);
+Tensor self_attention_autocast_cuda(
+    const Tensor& x,                 // [B, S, E]
+    const Tensor& q_weight,          // [E, E]
+    const OptionalTensor& q_bias,    // [E]
+    const Tensor& k_weight,          // [E, E]
+    const OptionalTensor& k_bias,    // [E]
+    const Tensor& v_weight,          // [E, E]
+    const OptionalTensor& v_bias,    // [E]
+    const Tensor& out_weight,        // [E, E]
+    const OptionalTensor& out_bias,  // [E]
+    int64_t num_heads,
+    bool causal,
+    c10::string_view kernel) {
+  return separate(
+      at::kCUDA, x, q_weight, q_bias, k_weight, k_bias, v_weight, v_bias, out_weight, out_bias, num_heads, causal,
+      kernel);
+}
+
+Tensor self_attention_packed_autocast_cpu(
+    const Tensor& x,                     // [B, S, E]
+    const Tensor& in_proj_weight,        // [3E, E]
+    const OptionalTensor& in_proj_bias,  // [3E]
+    const Tensor& out_weight,            // [E, E]
+    const OptionalTensor& out_bias,      // [E]
+    int64_t num_heads,
+    bool causal,
+    c10::string_view kernel) {
+  return packed(at::kCPU, x, in_proj_weight, in_proj_bias, out_weight, out_bias, num_heads, causal, kernel);
+}
+
+Tensor self_attention_packed_autocast_cuda(
+    const Tensor& x,                     // [B, S, E]
+    const Tensor& in_proj_weight,        // [3E, E]
+    const OptionalTensor& in_proj_bias,  // [3E]
+    const Tensor& out_weight,            // [E, E]
+    const OptionalTensor& out_bias,      // [E]
+    int64_t num_heads,
+    bool causal,
+    c10::string_view kernel) {
+  return packed(at::kCUDA, x, in_proj_weight, in_proj_bias, out_weight, out_bias, num_heads, causal, kernel);
 }
 
 }  // namespace attnscope

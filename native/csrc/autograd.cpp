@@ -1,7 +1,6 @@
 // Autograd: which pass runs when a gradient is wanted, and how its results reach the nine (or five) arguments.
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/custom_function.h>
-#include <torch/library.h>
 
 #include "checks.h"
 #include "operators.h"
@@ -255,6 +254,8 @@ struct SelfAttentionPacked : torch::autograd::Function<SelfAttentionPacked> {
   }
 };
 
+}  // namespace
+
 Tensor self_attention_autograd(
     const Tensor& x,                 // [B, S, E]
     const Tensor& q_weight,          // [E, E]
@@ -298,13 +299,6 @@ Tensor self_attention_packed_autograd(
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
   static const auto op = operator_named<PackedSignature>("attnscope::self_attention_packed");
   return op.call(x, in_proj_weight, in_proj_bias, out_weight, out_bias, num_heads, causal, kernel);
-}
-
-}  // namespace
-
-TORCH_LIBRARY_IMPL(attnscope, Autograd, m) {
-  m.impl("self_attention", self_attention_autograd);
-  m.impl("self_attention_packed", self_attention_packed_autograd);
 }
 
 }  // namespace attnscope

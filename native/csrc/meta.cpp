@@ -1,7 +1,6 @@
 // Shapes and strides without arithmetic: for the meta device, torch.compile and torch.export. Sizes may be symbolic.
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_strided.h>
-#include <torch/library.h>
 
 #include "checks.h"
 #include "operators.h"
@@ -15,6 +14,8 @@ using c10::SymInt;
 Tensor like_x(const Tensor& x) {  // [B, S, E] -> [B, S, E], contiguous
   return at::empty_symint(x.sym_sizes(), x.options());
 }
+
+}  // namespace
 
 Tensor self_attention_meta(
     const Tensor& x,                 // [B, S, E]
@@ -106,15 +107,6 @@ std::vector<Tensor> self_attention_backward_meta(
   add(wanted.out_weight, out_weight.sym_sizes());
   add(wanted.out_bias, {embed_dim});
   return grads;
-}
-
-}  // namespace
-
-TORCH_LIBRARY_IMPL(attnscope, Meta, m) {
-  m.impl("self_attention", self_attention_meta);
-  m.impl("self_attention_packed", self_attention_packed_meta);
-  m.impl("self_attention_forward", self_attention_forward_meta);
-  m.impl("self_attention_backward", self_attention_backward_meta);
 }
 
 }  // namespace attnscope

@@ -57,6 +57,21 @@ using BackwardSignature = std::vector<Tensor>(
     int64_t wanted,             // bits: see `Wanted`
     c10::string_view kernel);
 
+// One implementation of the same signature for each key. All are registered in operators.cpp: what the dispatcher needs
+// to know of a signature is costly to compile, and so compiled once.
+SelfAttentionSignature self_attention_autograd;
+PackedSignature self_attention_packed_autograd;
+
+SelfAttentionSignature self_attention_autocast_cpu;
+PackedSignature self_attention_packed_autocast_cpu;
+SelfAttentionSignature self_attention_autocast_cuda;
+PackedSignature self_attention_packed_autocast_cuda;
+
+SelfAttentionSignature self_attention_meta;
+PackedSignature self_attention_packed_meta;
+ForwardSignature self_attention_forward_meta;
+BackwardSignature self_attention_backward_meta;
+
 // The kernel below autograd, through the dispatcher, so that tracing sees the call.
 template <class Signature>
 c10::TypedOperatorHandle<Signature> operator_named(const char* name) {

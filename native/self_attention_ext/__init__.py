@@ -1,7 +1,7 @@
 """Multi-head self-attention behind one C++ operator.
 
-Importing this compiles nothing, starts no process and does not even import torch: `load()` takes the operator's library
-from the cache or builds it, and `pip install ./native` builds it ahead of time.
+Importing this compiles nothing, starts no process and does not even import torch: `load()` takes the
+operator's library from the cache or builds it, and `pip install ./native` builds it ahead of time.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def is_loaded() -> bool:
 
 
 def build_id() -> str | None:
-    """Which library this process has loaded: the key of its cache entry, `ahead-of-time`, or None for none."""
+    """Which library is loaded here: the key of its cache entry, `ahead-of-time`, or None for none."""
     from . import _library
 
     current = _library.loaded()
@@ -73,7 +73,8 @@ def cache_root(cache_dir: str | None = None) -> str:
 
 
 def __getattr__(name: str) -> Any:
-    # Names that need torch are resolved when first used: the build process imports this package without torch.
+    # Names that need torch are resolved when first used: the build process imports this package without
+    # torch.
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

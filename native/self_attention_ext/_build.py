@@ -1,8 +1,8 @@
 """The build process: `python -m self_attention_ext._build`, one request line in, events out.
 
-It imports neither torch nor anything outside the standard library, so that it is up at once. Its standard input is a
-lifeline: when it closes, because the parent closed it or died, or on a line `cancel`, the compilers are ended, the
-folder removed and the process gone.
+It imports neither torch nor anything outside the standard library, so that it is up at once. Its standard
+input is a lifeline: when it closes, because the parent closed it or died, or on a line `cancel`, the
+compilers are ended, the folder removed and the process gone.
 """
 
 from __future__ import annotations
@@ -111,8 +111,12 @@ class Build:
         flags = all_flags(plan.compile_flags, plan.facts["include_dirs"], standard, compiler.is_msvc)
         probe(job, flags, standard, name)
         checked = time.monotonic()
-        self.emit(step("check", "done", checked - self.started, f"{name}, {standard_name(standard)}, {count} jobs"))
-        job.say(f"compiler {compiler.path}: {name}, checked, it builds; {standard_name(standard)}, set by torch")
+        self.emit(
+            step("check", "done", checked - self.started, f"{name}, {standard_name(standard)}, {count} jobs")
+        )
+        job.say(
+            f"compiler {compiler.path}: {name}, checked, it builds; {standard_name(standard)}, set by torch"
+        )
         others = also_found(compiler, self.environ)
         if others:
             job.say(f"also found: {', '.join(others)}")
@@ -121,9 +125,13 @@ class Build:
         last = _cache.read_json(plan.root / LAST_BUILD)
         took = {item["source"]: item["seconds"] for item in last.get("sources", ()) if isinstance(item, dict)}
         # The longest first: a long one started last would leave the other processors idle.
-        order = sorted(plan.sources, key=lambda name: took.get(name, (folder / name).stat().st_size), reverse=True)
+        order = sorted(
+            plan.sources, key=lambda name: took.get(name, (folder / name).stat().st_size), reverse=True
+        )
         self.emit(step("compile", "started", detail=f"{len(order)} files"))
-        records = compile_all(job, order, flags, count, last.get("compile_s") if last.get("jobs") == count else None)
+        records = compile_all(
+            job, order, flags, count, last.get("compile_s") if last.get("jobs") == count else None
+        )
         compiled = time.monotonic()
         work = sum(item["seconds"] for item in records)
         self.emit(step("compile", "done", compiled - checked, f"{work:.1f} s of work on {count} jobs"))
@@ -147,7 +155,11 @@ class Build:
             "schema": _cache.SCHEMA,
             "key": key,
             "parts": {part: [value.digest, value.text] for part, value in parts.items()},
-            "library": {"name": plan.library, "sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)},
+            "library": {
+                "name": plan.library,
+                "sha256": hashlib.sha256(content).hexdigest(),
+                "bytes": len(content),
+            },
             "built_at": time.time(),
             "compiler": {"path": compiler.path, "name": name, "version": version},
             "flags": [*plan.compile_flags, *([standard] if standard else [])],
@@ -171,7 +183,9 @@ class Build:
         os.rename(folder, entry_folder)
 
     def _take(self, folder: Path, since: float = 0.0) -> bool:
-        """Finishes with the entry in the folder if it is whole. A damaged one is left to be replaced, and said."""
+        """Finishes with the entry in the folder if it is whole. A damaged one is left to be replaced, and
+        said.
+        """
         entry = _cache.read_entry(folder)
         if entry is None or entry.built_at < since:
             return False
@@ -228,7 +242,12 @@ class Build:
             if now - said >= WAITING_S or said == begun:
                 said = now
                 self.emit(
-                    {"event": "waiting", "path": str(lock.path), "pid": lock.holder(), "elapsed_s": now - begun}
+                    {
+                        "event": "waiting",
+                        "path": str(lock.path),
+                        "pid": lock.holder(),
+                        "elapsed_s": now - begun,
+                    }
                 )
             if self.cancelled.is_set():
                 raise BuildError("cancelled", "The build was cancelled while it waited for another one.")

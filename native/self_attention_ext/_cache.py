@@ -80,7 +80,9 @@ def sources_part(sources: Iterable[Path], headers: Iterable[Path]) -> Part:
 
 
 def torch_part(facts: Mapping[str, Any]) -> Part:
-    """The full version with its local tag, the CUDA tag and the ABI: a library often loads under the wrong one."""
+    """The full version with its local tag, the CUDA tag and the ABI: a library often loads under the wrong
+    one.
+    """
     version, cuda = facts["torch_version"], facts["cuda"]
     return Part(
         digest("torch", version, str(cuda), str(facts["cxx11_abi"])),
@@ -127,8 +129,8 @@ def default_root(environ: Mapping[str, str], platform: str = sys.platform) -> Pa
         return base / "attnscope" / "Cache" / "extension"
     if platform == "darwin":
         return home / "Library" / "Caches" / "attnscope" / "extension"
-    base = environ.get("XDG_CACHE_HOME", "")
-    return Path(base if os.path.isabs(base) else home / ".cache") / "attnscope" / "extension"
+    named = environ.get("XDG_CACHE_HOME", "")
+    return Path(named if os.path.isabs(named) else home / ".cache") / "attnscope" / "extension"
 
 
 def open_root(asked: str | None, environ: Mapping[str, str]) -> tuple[Path, str]:
@@ -245,8 +247,9 @@ def damage(entry: Entry) -> str:
     return ""
 
 
-def entries(root: Path) -> list[Entry]:
+def entries(root: str | Path) -> list[Entry]:
     """All entries, the newest first."""
+    root = Path(root)
     try:
         folders = [folder for folder in root.iterdir() if _KEY.fullmatch(folder.name)]
     except OSError:
@@ -255,8 +258,11 @@ def entries(root: Path) -> list[Entry]:
     return sorted(found, key=lambda entry: entry.built_at, reverse=True)
 
 
-def remove_entries(root: Path, keep: Iterable[str] = ()) -> list[Entry]:
-    """Removes entries and abandoned builds, except those of the keys kept or locked. Returns the entries removed."""
+def remove_entries(root: str | Path, keep: Iterable[str] = ()) -> list[Entry]:
+    """Removes entries and abandoned builds, except those of the keys kept or locked. Returns the entries
+    removed.
+    """
+    root = Path(root)
     kept = set(keep)
     removed = []
     for entry in entries(root):

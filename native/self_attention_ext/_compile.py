@@ -1,4 +1,6 @@
-"""The work of one build: inspect the compiler, compile the sources side by side, link them. Plain processes only."""
+"""The work of one build: inspect the compiler, compile the sources side by side, link them. Plain processes
+only.
+"""
 
 from __future__ import annotations
 
@@ -103,7 +105,9 @@ def identify(job: Job) -> str:
 
 
 def probe(job: Job, flags: Sequence[str], standard: str | None, version: str) -> None:
-    """Compiles an empty file with the real flags: finds a compiler without its parts, or one too old for torch."""
+    """Compiles an empty file with the real flags: finds a compiler without its parts, or one too old for
+    torch.
+    """
     source = job.folder / "probe.cpp"
     source.write_text(
         "#include <vector>\nint main() { return static_cast<int>(std::vector<int>().size()); }\n"

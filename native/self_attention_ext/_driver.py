@@ -1,7 +1,8 @@
 """Builds and loads the library for this process, without ever blocking on a compiler.
 
-`Builder` is polled: it starts the build process, passes its events on, and loads and tests what it built. `load` waits
-for it. Nothing here compiles when a finished entry is there: then no process is started at all.
+`Builder` is polled: it starts the build process, passes its events on, and loads and tests what it built.
+`load` waits for it. Nothing here compiles when a finished entry is there: then no process is started at
+all.
 """
 
 from __future__ import annotations
@@ -30,10 +31,11 @@ POLL_S = 0.02
 
 
 class Builder:
-    """One build or load. `start`, then `poll` until `running` is false; the last event is `finished` or `failed`.
+    """One build or load. `start`, then `poll` until `running` is false; the last event is `finished` or
+    `failed`.
 
-    `rebuild` compiles even if a finished entry is there. Where another library is already loaded in this process, the
-    new one is built but not loaded, and `finished` says `needs_new_worker`.
+    `rebuild` compiles even if a finished entry is there. Where another library is already loaded in this
+    process, the new one is built but not loaded, and `finished` says `needs_new_worker`.
     """
 
     def __init__(
@@ -221,7 +223,7 @@ class Builder:
     # ---- loading -------------------------------------------------------------------------------------
 
     def _load(self, finished: Event) -> bool:
-        """Loads and tests the library. False if it was stale and has been set aside, to be built once more."""
+        """Loads and tests the library. False if it was stale and set aside, to be built once more."""
         current = _library.loaded()
         if current is not None and current.key != finished["key"]:
             self._events.append(step("load", "cached", detail="a new process will load it"))
@@ -236,7 +238,9 @@ class Builder:
             if isinstance(error, BuildError) and error.kind == "loaded_other":
                 raise
             return self._set_aside(path, error)
-        self._events.append(step("load", "done", time.monotonic() - begun, f"{path.name}, {operator_count()} operators"))
+        self._events.append(
+            step("load", "done", time.monotonic() - begun, f"{path.name}, {operator_count()} operators")
+        )
         self._test(path)
         self._finish(finished)
         return True
@@ -250,7 +254,9 @@ class Builder:
                 remedies=("Build with the compiler that torch was made for, named in CXX.",),
             )
         self._retried = True
-        self._say(f"the cached library does not load and is set aside, to be built once more: {error}", "warning")
+        self._say(
+            f"the cached library does not load and is set aside, to be built once more: {error}", "warning"
+        )
         with contextlib.suppress(Busy, OSError), Lock(path.parent.parent, path.parent.name):
             _cache.set_aside(path.parent)
         return False
@@ -261,13 +267,16 @@ class Builder:
         manifest = _cache.read_json(manifest_path)
         kept = manifest.get("self_test")
         if isinstance(kept, dict) and kept.get("passed"):
-            self._events.append(step("self-test", "cached", detail="output and 9 gradients: kept from the full build"))
+            self._events.append(
+                step("self-test", "cached", detail="output and 9 gradients: kept from the full build")
+            )
             return
         from . import _selftest
 
         self._events.append(step("self-test", "started"))
         result = _selftest.run()
         if not result["passed"]:
+            _library.withdraw()
             worst = "not a number" if result["worst"] is None else f"{result['worst']:.1f} times its bound"
             raise BuildError(
                 "self_test",
@@ -278,7 +287,9 @@ class Builder:
         self._events.append(step("self-test", "done", result["seconds"], detail))
         if manifest:
             manifest["self_test"] = result
-            with contextlib.suppress(OSError):  # a cache that cannot be written costs a test at every start, no more
+            with contextlib.suppress(
+                OSError
+            ):  # a cache that cannot be written costs a test at every start, no more
                 _cache.write_json(manifest_path, manifest)
 
     # ---- words ---------------------------------------------------------------------------------------
@@ -322,14 +333,21 @@ def load(
     time_limit_s: float | None = None,
     on_event: Callable[[Event], None] | None = None,
 ) -> Event:
-    """Makes the operator usable in this process: from the cache, or by compiling it now, which takes a minute.
+    """Makes the operator usable in this process: from the cache, or by compiling it now, which takes a
+    minute.
 
-    `on_event` is told what happens, as dictionaries. An interrupt (Ctrl+C) ends the compilers too. Returns the last
-    event, `finished`. Raises BuildError with a sentence and what can be done.
+    `on_event` is told what happens, as dictionaries. An interrupt (Ctrl+C) ends the compilers too. Returns
+    the last event, `finished`. Raises BuildError with a sentence and what can be done.
     """
     current = _library.loaded()
     if current is not None and not rebuild:
-        return {"event": "finished", "library": current.path, "key": current.key, "cached": True, "seconds": 0.0}
+        return {
+            "event": "finished",
+            "library": current.path,
+            "key": current.key,
+            "cached": True,
+            "seconds": 0.0,
+        }
     builder = Builder(rebuild=rebuild, cache_dir=cache_dir, time_limit_s=time_limit_s)
     builder.start()
     last: Event = {}

@@ -1,6 +1,7 @@
 """What a build says while it runs, and the sentences for what can go wrong.
 
-Events are plain dictionaries, one JSON object a line between processes. `event` names the kind; times are seconds.
+Events are plain dictionaries, one JSON object a line between processes. `event` names the kind; times are
+seconds.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ EXIT_CODES = {"no_compiler": 3, "cache_unusable": 3, "no_sources": 3, "old_compi
 class BuildError(RuntimeError):
     """A build or load that failed, in words for the reader.
 
-    `kind` is one of no_compiler, old_compiler, no_sources, cache_unusable, compile_error, link_error, load_error,
-    self_test, cancelled, timeout, died, loaded_other.
+    `kind` is one of no_compiler, old_compiler, no_sources, cache_unusable, compile_error, link_error,
+    load_error, self_test, cancelled, timeout, died, loaded_other.
     """
 
     def __init__(
@@ -87,7 +88,8 @@ _LINK_ERROR = re.compile(r"undefined reference|unresolved external|cannot find -
 def first_error(output: bytes) -> str:
     """The first error in a compiler's output, with the lines that belong to it; otherwise its first words.
 
-    The output is bytes in whatever code page the compiler speaks: what cannot be decoded is replaced, never raised.
+    The output is bytes in whatever code page the compiler speaks: what cannot be decoded is replaced, never
+    raised.
     """
     lines = output.decode("utf-8", "replace").splitlines()
     for index, line in enumerate(lines):

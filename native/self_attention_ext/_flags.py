@@ -1,7 +1,7 @@
 """The compiler's flags: one list for the just-in-time build and for `pip install ./native`.
 
-No language standard is named here: torch demands its own, and a second one on the same command line wins over it.
-No `-march=native` either: a cache may be shared by unequal machines.
+No language standard is named here: torch demands its own, and a second one on the same command line wins
+over it. No `-march=native` either: a cache may be shared by unequal machines.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ GNU_COMPILE = ("-O2", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wextra")
 MSVC_COMPILE = ("/O2", "/MD", "/EHsc", "/W3", "/utf-8", "/Zc:__cplusplus", "/permissive-")
 
 LIBRARIES = ("c10", "torch_cpu", "torch")
-"""What the operator links to. It makes no CUDA call of its own, so a CUDA build of torch needs nothing more; and it
-binds nothing to Python, so torch_python stays out."""
+"""What the operator links to. It makes no CUDA call of its own, so a CUDA build of torch needs nothing
+more; and it binds nothing to Python, so torch_python stays out."""
 
 
 def compile_flags(platform: str = sys.platform, cxx11_abi: bool = True) -> tuple[str, ...]:

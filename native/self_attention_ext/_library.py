@@ -1,4 +1,6 @@
-"""The one library of this process. Python never unloads one, and a second one with the same operators ends the process."""
+"""The one library of this process. Python never unloads one, and a second one with the same operators ends
+the process.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,8 @@ def loaded() -> Loaded | None:
 def load(path: Path, key: str) -> Loaded:
     """Loads the library into this process for good.
 
-    Raises OSError if the system cannot load it, BuildError if another one is loaded or it is not the one it should be.
+    Raises OSError if the system cannot load it, BuildError if another one is loaded or it is not the one it
+    should be.
     """
     global _loaded
     import torch
@@ -44,7 +47,8 @@ def load(path: Path, key: str) -> Loaded:
             return _loaded
         raise BuildError(
             "loaded_other",
-            f"This process has already loaded {_loaded.path}; a library cannot be replaced while its process lives.",
+            f"This process has already loaded {_loaded.path}; a library cannot be replaced while its "
+            "process lives.",
             remedies=("Start a new process to use the new library.",),
         )
     if hasattr(torch.ops.attnscope, "self_attention_packed"):
@@ -56,12 +60,18 @@ def load(path: Path, key: str) -> Loaded:
         )
     if sys.platform == "win32":
         os.add_dll_directory(str(Path(torch.__file__).resolve().parent / "lib"))
-    torch.ops.load_library(str(path))
+    torch.ops.load_library(str(path))  # type: ignore[no-untyped-call]
     reported = torch.ops.attnscope.build_id()
     if reported != key:
         raise BuildError("load_error", f"{path} reports the build {reported}; expected {key}.")
     _loaded = Loaded(str(path), key)
     return _loaded
+
+
+def withdraw() -> None:
+    """The library that is loaded must not be used: it computes wrong results. It cannot be unloaded."""
+    global _loaded
+    _loaded = None
 
 
 def ahead_of_time() -> tuple[Path | None, str]:

@@ -33,7 +33,7 @@ else:
         return True
 
 
-class Busy(Exception):
+class Busy(Exception):  # noqa: N818
     """Somebody else holds the lock."""
 
 

@@ -13,8 +13,8 @@ from ._operator import check_kernel, operators
 class SelfAttention(nn.Module):
     """Multi-head self-attention, `layer(x)`: [B, S, E] -> [B, S, E].
 
-    Parameters are named and shaped as those of nn.MultiheadAttention, so that a state_dict fits either. Raises
-    ValueError for sizes that do not fit or an unknown kernel.
+    Parameters are named and shaped as those of nn.MultiheadAttention, so that a state_dict fits either.
+    Raises ValueError for sizes that do not fit or an unknown kernel.
     """
 
     in_proj_bias: nn.Parameter | None
@@ -33,7 +33,9 @@ class SelfAttention(nn.Module):
         if embed_dim <= 0 or num_heads <= 0:
             raise ValueError(f"embed_dim is {embed_dim} and num_heads {num_heads}; expected positive numbers")
         if embed_dim % num_heads:
-            raise ValueError(f"embed_dim is {embed_dim}; expected a multiple of num_heads, which is {num_heads}")
+            raise ValueError(
+                f"embed_dim is {embed_dim}; expected a multiple of num_heads, which is {num_heads}"
+            )
         self.embed_dim = embed_dim
         self.num_heads = num_heads
         self.causal = causal
@@ -58,11 +60,11 @@ class SelfAttention(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         if self.dropout and self.training:
             raise RuntimeError(
-                f"This layer was made from one with dropout={self.dropout}, which the operator does not apply in "
-                "training. Set dropout to 0, or train with nn.MultiheadAttention."
+                f"This layer was made from one with dropout={self.dropout}, which the operator does not "
+                "apply in training. Set dropout to 0, or train with nn.MultiheadAttention."
             )
         out_proj = self.out_proj
-        return operators.packed(
+        y: Tensor = operators.packed(
             x,
             self.in_proj_weight,
             self.in_proj_bias,
@@ -72,10 +74,13 @@ class SelfAttention(nn.Module):
             self.causal,
             self.kernel,
         )
+        return y
 
     def extra_repr(self) -> str:
         bias = self.in_proj_bias is not None
-        return f"{self.embed_dim}, {self.num_heads}, bias={bias}, causal={self.causal}, kernel={self.kernel!r}"
+        return (
+            f"{self.embed_dim}, {self.num_heads}, bias={bias}, causal={self.causal}, kernel={self.kernel!r}"
+        )
 
     @classmethod
     def from_multihead_attention(

@@ -21,7 +21,9 @@ def check_kernel(kernel: str) -> str:
 
 
 class _Operators:
-    """The overloads, resolved at the first call: looking one up through torch.ops costs as much as a small layer."""
+    """The overloads, resolved at the first call: looking one up through torch.ops costs as much as a small
+    layer.
+    """
 
     packed: Any
     separate: Any
@@ -46,8 +48,8 @@ def _require() -> None:
     path, why = _library.ahead_of_time()
     if path is None:
         raise RuntimeError(
-            "The self-attention operator is not loaded. Call self_attention_ext.load() first: it takes the library from "
-            "the cache, or compiles it. `pip install ./native` builds it ahead of time."
+            "The self-attention operator is not loaded. Call self_attention_ext.load() first: it takes the library "
+            "from the cache, or compiles it. `pip install ./native` builds it ahead of time."
             + (f" ({why}.)" if why else "")
         )
     _library.load(path, _library.AHEAD_OF_TIME)
@@ -69,11 +71,11 @@ def self_attention(
 ) -> Tensor:
     """Multi-head self-attention: x [B, S, E], four weights [E, E], four biases [E] or None -> [B, S, E].
 
-    Weights that adjoin in memory, as slices of one in_proj_weight do, are projected together. Differentiable in all
-    nine tensors, twice. Raises ValueError naming an argument of the wrong shape, type, layout or device, and
-    RuntimeError if no library is loaded.
+    Weights that adjoin in memory, as slices of one in_proj_weight do, are projected together.
+    Differentiable in all nine tensors, twice. Raises ValueError naming an argument of the wrong shape,
+    type, layout or device, and RuntimeError if no library is loaded.
     """
-    return operators.separate(
+    y: Tensor = operators.separate(
         x,
         q_weight,
         q_bias,
@@ -87,3 +89,4 @@ def self_attention(
         causal,
         kernel,
     )
+    return y

@@ -10,7 +10,7 @@ from typing import Any
 
 from . import _cache, _flags, _sources
 from ._events import BuildError
-from ._toolchain import Compiler, fingerprint, find_compiler, short_version
+from ._toolchain import Compiler, find_compiler, fingerprint, short_version
 
 LIBRARY = "self_attention_ext"
 COMPILERS = "compilers.json"
@@ -64,7 +64,9 @@ def copy_sources(plan: Plan, folder: Path) -> bool:
     """Copies the sources into the folder; False if they were edited since the plan read them."""
     for name in (*plan.sources, *plan.headers):
         shutil.copyfile(plan.source_folder / name, folder / name)
-    copied = _cache.sources_part([folder / name for name in plan.sources], [folder / name for name in plan.headers])
+    copied = _cache.sources_part(
+        [folder / name for name in plan.sources], [folder / name for name in plan.headers]
+    )
     return copied.digest == plan.parts["sources"].digest
 
 
@@ -89,8 +91,9 @@ def with_compiler(plan: Plan, compiler: Compiler, version: str) -> _cache.Parts:
 def find_entry(plan: Plan, environ: Mapping[str, str]) -> tuple[_cache.Entry | None, str]:
     """A finished entry for this plan, found without starting any process, and a note about the compiler.
 
-    A compiler seen before takes part in the key. One that is missing or never seen cannot have built anything yet,
-    and asking it for its version would start it: the newest entry that agrees in all other parts is taken then.
+    A compiler seen before takes part in the key. One that is missing or never seen cannot have built
+    anything yet, and asking it for its version would start it: the newest entry that agrees in all other
+    parts is taken then.
     """
     try:
         compiler = find_compiler(environ)
@@ -102,6 +105,10 @@ def find_entry(plan: Plan, environ: Mapping[str, str]) -> tuple[_cache.Entry | N
         return _cache.read_entry(plan.root / key), ""
     for entry in _cache.entries(plan.root):
         if all(entry.parts[name].digest == plan.parts[name].digest for name in plan.parts):
-            who = "no compiler was found" if compiler is None else f"{compiler.command[0]} has not been seen before"
+            who = (
+                "no compiler was found"
+                if compiler is None
+                else f"{compiler.command[0]} has not been seen before"
+            )
             return entry, f"{who}: taking the entry that {entry.parts['compiler'].text} built"
     return None, ""

@@ -55,14 +55,16 @@ class Running:
 
 
 def lead_group() -> None:
-    """Makes this process the head of a group of its own, if it is not yet: what it starts can be ended as one."""
+    """Makes this process the head of a group of its own, if it is not yet: what it starts can be ended as
+    one.
+    """
     if hasattr(os, "setsid"):
         with contextlib.suppress(OSError):  # already the head of its group
             os.setsid()
 
 
 def end_children(running: Sequence[Running], folder: Path) -> None:
-    """Ends the compilers and what they started, asking first. This process, the head of their group, stays."""
+    """Ends the compilers and what they started, asking first. This process, their head, stays."""
     if sys.platform == "win32":
         for item in running:
             if item.poll() is None:

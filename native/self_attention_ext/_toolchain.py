@@ -15,7 +15,9 @@ from pathlib import Path
 from ._events import BuildError
 
 BYTES_PER_JOB = 1_500_000_000
-"""Memory that one compilation of torch's headers is allowed for: more at once, and the machine swaps or kills."""
+"""Memory that one compilation of torch's headers is allowed for: more at once, and the machine swaps or
+kills.
+"""
 
 INSTALL_HINTS = {
     "linux": "install one: `sudo apt install g++` (Debian, Ubuntu) or `sudo dnf install gcc-c++` (Fedora)",
@@ -84,7 +86,9 @@ def also_found(chosen: Compiler, environ: Mapping[str, str]) -> list[str]:
 
 
 def fingerprint(compiler: Compiler) -> str | None:
-    """A digest of the compiler's own file and its extra words, so that its version is asked for once, not every start."""
+    """A digest of the compiler's own file and its extra words, so that its version is asked for once, not
+    every start.
+    """
     digest = hashlib.sha256("\0".join(compiler.command[1:]).encode())
     try:
         with open(compiler.path, "rb") as file:
@@ -141,7 +145,7 @@ def free_memory() -> int | None:
             return None
     try:
         limit = Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii").strip()
-        if limit.isdecimal():
+        if limit.isdecimal() and free is not None:
             used = int(Path("/sys/fs/cgroup/memory.current").read_text(encoding="ascii"))
             stat = Path("/sys/fs/cgroup/memory.stat").read_text(encoding="ascii")
             cached = re.search(r"^inactive_file (\d+)$", stat, re.MULTILINE)
@@ -167,7 +171,9 @@ def _free_memory_windows() -> int | None:
 
 
 def build_environment(environ: Mapping[str, str], folder: Path) -> dict[str, str]:
-    """The compilers' environment: messages in English, temporary files where they are cleared, no stray inputs."""
+    """The compilers' environment: messages in English, temporary files where they are cleared, no stray
+    inputs.
+    """
     kept = {name: value for name, value in environ.items() if name not in ("CUDNN_HOME", "LANGUAGE")}
     kept.update(LC_ALL="C", TMPDIR=str(folder), TMP=str(folder), TEMP=str(folder))
     return kept

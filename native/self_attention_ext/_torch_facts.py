@@ -1,4 +1,6 @@
-"""What the build must know about torch. Only this module of the build imports it; the build process gets the result."""
+"""What the build must know about torch. Only this module of the build imports it; the build process gets
+the result.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,8 @@ def facts() -> Facts:
 
 
 def language_standard(cpp_extension_source: str, system: str) -> str | None:
-    """The flag for the C++ standard that torch itself compiles extensions with, read from its own builder's text.
+    """The flag for the C++ standard that torch itself compiles extensions with, read from its own builder's
+    text.
 
     Reading it rather than mapping versions to standards keeps one truth: torch's. None if it names none.
     """

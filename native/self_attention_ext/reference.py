@@ -1,4 +1,5 @@
-"""Multi-head self-attention in plain Python: the operator's readable twin, forward and backward, line by line.
+"""Multi-head self-attention in plain Python: the operator's readable twin, forward and backward, line by
+line.
 
 The C++ is held against this. Shapes: B batch, S sequence, E embedding, H heads, D = E / H.
 """

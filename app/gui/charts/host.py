@@ -55,8 +55,6 @@ class ChartCard(Card):
         self._legend = _Legend(look, chart) if isinstance(chart, PaintedChart) else None
         if self._legend is not None:
             self.actions.addWidget(self._legend)
-        # Heads stay level whether or not they hold a button.
-        self._head.addStrut(24)
         self.restyle()
 
     def restyle(self) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pyqtgraph as pg
 from PySide6.QtCore import QElapsedTimer, QEvent, QRectF, Qt, QTimer
-from PySide6.QtGui import QMouseEvent, QPainterPath, QResizeEvent
+from PySide6.QtGui import QMouseEvent, QPainter, QPainterPath, QResizeEvent
 from PySide6.QtWidgets import QGraphicsPathItem, QGraphicsView
 
 from app.core.text import number
@@ -105,6 +105,15 @@ class LatencyChart(pg.GraphicsView, Part):  # type: ignore[misc]
     def hidden(self) -> int:
         """Samples that the axis cannot show."""
         return self._scene.picture.hidden
+
+    def render_into(self, painter: QPainter, area: QRectF) -> None:
+        """Draw the chart as it stands, without the crosshair, for a picture."""
+        at, self._hover_at = self._hover_at, None
+        self._redraw()
+        self.scene().prepareForPaint()
+        self.scene().render(painter, area, area)
+        self._hover_at = at
+        self._redraw()
 
     def _steadied(self, picture: Picture) -> Picture:
         """Figures change four times a second, so that their digits can be read."""

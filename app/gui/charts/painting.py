@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QRectF, Qt
-from PySide6.QtGui import QColor, QFont, QPainter, QPainterPath, QPen
+from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QFont, QPainter, QPen
 
 from app.gui.parts import text as parts_text
-from app.gui.parts.chips import hatch
 from app.gui.parts.text import CENTRE, LEFT, RIGHT, width_of
 
 __all__ = ["CENTRE", "LEFT", "RIGHT", "dashed", "hatched", "width_of", "write"]
@@ -30,12 +29,21 @@ def write(
 def hatched(
     painter: QPainter, rect: QRectF, colour: QColor, spacing: float = 5.0, width: float = 1.2
 ) -> None:
-    """Diagonal lines over `rect`."""
-    shape = QPainterPath()
-    shape.addRect(rect)
+    """Diagonal lines over `rect`, each cut at its edges: a clip would be lost in SVG."""
     painter.save()
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-    hatch(painter, shape, colour, spacing, width)
+    painter.setPen(QPen(colour, width, Qt.PenStyle.SolidLine, Qt.PenCapStyle.FlatCap))
+    x = rect.left() - rect.height()
+    x -= x % spacing
+    lines = []
+    while x < rect.right():
+        # From (x, bottom) up to (x + height, top), cut at the left and right edge.
+        left, right = max(x, rect.left()), min(x + rect.height(), rect.right())
+        if right > left:
+            start = QPointF(left, rect.bottom() - (left - x))
+            lines.append(QLineF(start, QPointF(right, rect.bottom() - (right - x))))
+        x += spacing
+    painter.drawLines(lines)
     painter.restore()
 
 

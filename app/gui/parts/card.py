@@ -37,6 +37,8 @@ class Card(QWidget, Part):
         self._head.addWidget(self.title, 0, Qt.AlignmentFlag.AlignVCenter)
         self._head.addWidget(self.subtitle, 1, Qt.AlignmentFlag.AlignVCenter)
         self._head.addLayout(self.actions)
+        # Heads stay level whether or not they hold a button.
+        self._head.addStrut(24)
         self.body = QVBoxLayout()
         self._outer.addLayout(self._head)
         self._outer.addLayout(self.body, 1)

@@ -10,11 +10,12 @@ from PySide6.QtGui import QHideEvent, QPainter, QPaintEvent, QPen, QShowEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.core.build import BUILD_STEPS, BuildState
-from app.core.text import number
+from app.core.text import NOTHING, number
 from app.gui.charts.painting import LEFT, RIGHT, width_of, write
 from app.gui.icons import draw_icon
 from app.gui.parts.chips import draw_ring
 from app.gui.parts.look import Look, Part
+from app.gui.views.build_cache import Timings
 
 StepState = Literal["done", "started", "failed", "waiting"]
 
@@ -40,31 +41,47 @@ class Step:
     now: str = ""
 
 
-def steps_of(build: BuildState) -> tuple[Step, ...]:
-    """All five steps of the build shown, those to come included."""
-    steps = []
-    for name in BUILD_STEPS:
-        told = build.steps.get(name)
-        title = TITLES[name]
-        files = len(build.sources) or (build.progress.total if build.progress else 0)
-        if name == "compile" and files:
-            title = f"Compile {files} file{'s' if files != 1 else ''}"
-        if told is None:
-            steps.append(Step(name, title, "waiting"))
-            continue
-        state: StepState = "done" if told.state in ("done", "cached") else told.state
-        now = ""
-        if told.state == "cached":
-            # A step that was skipped took no time; its result did not come from this start.
-            now = "kept" if name == "self-test" else "cached"
-        elif told.state == "failed":
-            now = "stopped"
-        elif told.state == "started" and name == "compile" and build.progress is not None:
-            now = f"{build.progress.done} of {build.progress.total}"
-        elif told.seconds is not None:
-            now = number(told.seconds, 2 if told.seconds < 1 else 1)
-        steps.append(Step(name, title, state, told.detail, now=now))
-    return tuple(steps)
+def steps_of(build: BuildState, timings: Timings | None = None) -> tuple[Step, ...]:
+    """All five steps of the build shown, those to come included. `timings` are of the full build, if known."""
+    full = {} if timings is None else {
+        "check": timings.check_s, "compile": timings.compile_s, "link": timings.link_s,
+    }  # fmt: skip
+    return tuple(_step(name, build, full) for name in BUILD_STEPS)
+
+
+def _step(name: str, build: BuildState, full: dict[str, float]) -> Step:
+    told = build.steps.get(name)
+    title = TITLES[name]
+    files = len(build.sources) or (build.progress.total if build.progress else 0)
+    if name == "compile" and files:
+        title = f"Compile {files} file{'s' if files != 1 else ''}"
+    before = seconds(full[name]) if name in full else NOTHING
+    if told is None:
+        return Step(name, title, "waiting", full=before)
+    state: StepState = "done" if told.state == "cached" else told.state
+    now = ""
+    if told.state == "cached":
+        # A step that was skipped took no time; its result did not come from this start.
+        now = "kept" if name == "self-test" else "cached"
+    elif told.state == "failed":
+        now = "stopped"
+    elif told.state == "started" and name == "compile" and build.progress is not None:
+        now = f"{build.progress.done} of {build.progress.total}"
+    elif told.seconds is not None:
+        now = seconds(told.seconds)
+    return Step(name, title, state, told.detail, before, now)
+
+
+def seconds(value: float) -> str:
+    """Seconds with the decimals that matter: `0.03`, `34.8`."""
+    return number(value, 2 if value < 1 else 1)
+
+
+def sums_of(build: BuildState, timings: Timings | None) -> tuple[str, str]:
+    """What the full build and this start took together, as the columns add up."""
+    full = NOTHING if timings is None else seconds(timings.check_s + timings.compile_s + timings.link_s)
+    told = [step.seconds for step in build.steps.values() if step.seconds is not None]
+    return full, seconds(sum(told)) if told else NOTHING
 
 
 def draw_step_mark(painter: QPainter, look: Look, centre: QPointF, state: StepState, angle: int) -> None:

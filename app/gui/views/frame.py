@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QElapsedTimer, QTimer
+from PySide6.QtCore import QElapsedTimer, Qt, QTimer
 from PySide6.QtGui import QPainter, QPaintEvent, QShowEvent
-from PySide6.QtWidgets import QWidget
+from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QScrollArea, QWidget
 
 from app.gui.parts.card import Card
 from app.gui.parts.look import Look, dress, prefers_motion
@@ -91,15 +91,39 @@ class View(QWidget):
 class FlushCard(Card):
     """A card whose body reaches its edges: tables and lists with lines across."""
 
-    def __init__(self, look: Look, title: str, subtitle: str = "") -> None:
-        super().__init__(look, title, subtitle)
-        self._head.addStrut(24)
-
     def restyle(self) -> None:
         sizes = self.look.sizes
         self._outer.setContentsMargins(1, 0, 1, 1)
         side, above = sizes.card_padding, (sizes.card_head - 24) // 2
         self._head.setContentsMargins(side - 1, above, side - 1, above)
+
+
+def scrolled(content: QWidget) -> QScrollArea:
+    """`content` in a frame that scrolls up and down, never sideways."""
+    area = QScrollArea()
+    area.setWidget(content)
+    area.setWidgetResizable(True)
+    area.setFrameShape(QFrame.Shape.NoFrame)
+    area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+    area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+    area.viewport().setAutoFillBackground(False)
+    content.setAutoFillBackground(False)
+    return area
+
+
+def slim_bars(area: QAbstractScrollArea, look: Look) -> None:
+    """Scroll bars of 8 px without arrows, in the theme's lines."""
+    style = (
+        "QScrollBar { background: transparent; margin: 0; border: none; }"
+        "QScrollBar:vertical { width: 8px; } QScrollBar:horizontal { height: 8px; }"
+        f"QScrollBar::handle {{ background: {look.colour('strong_line').name()}; border-radius: 4px; }}"
+        "QScrollBar::handle:vertical { min-height: 24px; } QScrollBar::handle:horizontal { min-width: 24px; }"
+        "QScrollBar::add-line, QScrollBar::sub-line { width: 0; height: 0; }"
+        "QScrollBar::add-page, QScrollBar::sub-page { background: none; }"
+    )
+    for bar in (area.verticalScrollBar(), area.horizontalScrollBar()):
+        if bar.styleSheet() != style:
+            bar.setStyleSheet(style)
 
 
 def _shape(snapshot: Snapshot) -> tuple[object, ...]:

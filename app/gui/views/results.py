@@ -20,6 +20,7 @@ from PySide6.QtWidgets import QAbstractItemView, QFrame, QHeaderView, QTableView
 from app.gui.charts.painting import LEFT, RIGHT, width_of, write
 from app.gui.parts.look import Look, Part
 from app.gui.snapshot import Snapshot
+from app.gui.views.frame import slim_bars
 from app.gui.views.results_delegate import EDGE, PADDING, WHISKER, WHISKER_GAP, ResultsDelegate
 from app.gui.views.results_model import Index, ResultsModel
 from app.gui.views.rows import COLUMNS, as_markdown, as_tsv, columns_of, rows_of
@@ -95,6 +96,7 @@ class ResultsTable(QTableView, Part):
 
     def restyle(self) -> None:
         self._cells.look = self.look
+        slim_bars(self, self.look)
         palette = self.palette()
         palette.setColor(palette.ColorRole.Base, self.look.colour("card"))
         self.setPalette(palette)

@@ -1,5 +1,5 @@
-// The operator's schemas, once, and its kernels for plain CPU and CUDA tensors. Autograd, autocast and shape inference
-// are registered by the files of those names.
+// The operator's schemas, once, its kernels for plain CPU and CUDA tensors, and all registrations. Autograd, autocast and
+// shape inference are written in the files of those names.
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/library.h>
@@ -203,6 +203,28 @@ TORCH_LIBRARY_IMPL(attnscope, CPU, m) {
 
 TORCH_LIBRARY_IMPL(attnscope, CUDA, m) {
   ATTNSCOPE_KERNELS(m)
+}
+
+TORCH_LIBRARY_IMPL(attnscope, Autograd, m) {
+  m.impl("self_attention", self_attention_autograd);
+  m.impl("self_attention_packed", self_attention_packed_autograd);
+}
+
+TORCH_LIBRARY_IMPL(attnscope, AutocastCPU, m) {
+  m.impl("self_attention", self_attention_autocast_cpu);
+  m.impl("self_attention_packed", self_attention_packed_autocast_cpu);
+}
+
+TORCH_LIBRARY_IMPL(attnscope, AutocastCUDA, m) {
+  m.impl("self_attention", self_attention_autocast_cuda);
+  m.impl("self_attention_packed", self_attention_packed_autocast_cuda);
+}
+
+TORCH_LIBRARY_IMPL(attnscope, Meta, m) {
+  m.impl("self_attention", self_attention_meta);
+  m.impl("self_attention_packed", self_attention_packed_meta);
+  m.impl("self_attention_forward", self_attention_forward_meta);
+  m.impl("self_attention_backward", self_attention_backward_meta);
 }
 
 TORCH_LIBRARY_IMPL(attnscope, CompositeExplicitAutograd, m) {
