@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
+from PySide6.QtCore import QMessageLogContext, QtMsgType, qInstallMessageHandler
+from PySide6.QtGui import QFont
+from PySide6.QtWidgets import QApplication, QWidget
 
-os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
-
-from PySide6.QtCore import QMessageLogContext, QtMsgType, qInstallMessageHandler  # noqa: E402
-from PySide6.QtGui import QFont  # noqa: E402
-from PySide6.QtWidgets import QApplication, QWidget  # noqa: E402
-
-from app.gui.parts.look import Look  # noqa: E402
-from app.gui.theme import DARK, NORMAL, Type  # noqa: E402
+from app.gui.parts.look import Look
+from app.gui.theme import DARK, NORMAL, Type
 
 # The offscreen platform says so of every window; it is no fault of ours.
 _HARMLESS = ("This plugin does not support propagateSizeHints", "This plugin does not support raise")
@@ -34,13 +29,6 @@ def qt_warnings() -> Iterator[list[str]]:
     yield said
     qInstallMessageHandler(before)
     assert said == []
-
-
-@pytest.fixture(autouse=True)
-def own_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No test reads or writes a person's own preferences and sessions."""
-    monkeypatch.setenv("ATTNSCOPE_CONFIG_DIR", str(tmp_path / "config"))
-    monkeypatch.setenv("ATTNSCOPE_DATA_DIR", str(tmp_path / "data"))
 
 
 @pytest.fixture

@@ -171,12 +171,19 @@ class ContenderRow(QCheckBox, Part):
         painter.setFont(look.font(13, 500))
         painter.setPen(look.colour("text" if state.checked and not greyed else "text_tertiary"))
         title = QRectF(_TITLE_LEFT, line.top(), right - _TITLE_LEFT, line.height())
-        draw_text(painter, title, state.title, may_elide=self.underMouse())
+        draw_text(painter, title, self._title_for(title.width()), may_elide=self.underMouse())
         if state.reason:
             painter.setFont(look.font(12))
             painter.setPen(look.colour("error" if state.level == "failed" else "text_tertiary"))
             below = QRectF(_TITLE_LEFT, line.bottom() - 6, self.width() - _TITLE_LEFT, 18)
             draw_text(painter, below, f"{state.reason} ·")
+
+    def _title_for(self, room: float) -> str:
+        """The longest of the names that fits: `Native (step by step)`, `Native`."""
+        entry = contender(self.implementation)
+        names = (entry.title, entry.title.partition(" (step")[0], entry.short)
+        font = self.look.font(13, 500)
+        return next((name for name in names if width_of(name, font) <= room + 0.5), names[-1])
 
     def _draw_right(self, painter: QPainter, line: QRectF) -> float:
         """Draws what stands at the right and returns where the title must end."""
