@@ -30,11 +30,7 @@ from app.gui.theme import DARK, LIGHT
 from tests import factories
 from tests.gui import scenes
 
-pytestmark = [
-    pytest.mark.gui,
-    pytest.mark.qt_log_level_fail("WARNING"),
-    pytest.mark.qt_log_ignore("propagateSizeHints"),
-]
+pytestmark = pytest.mark.gui
 
 
 @pytest.fixture

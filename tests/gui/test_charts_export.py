@@ -15,11 +15,7 @@ from app.gui.theme import DARK, LIGHT, Type
 from app.gui.views.live import LiveView
 from tests.gui import scenes
 
-pytestmark = [
-    pytest.mark.gui,
-    pytest.mark.qt_log_level_fail("WARNING"),
-    pytest.mark.qt_log_ignore("propagateSizeHints"),
-]
+pytestmark = pytest.mark.gui
 SVG = "{http://www.w3.org/2000/svg}"
 
 

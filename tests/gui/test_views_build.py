@@ -21,11 +21,7 @@ from app.gui.views.log import LogView, line_of
 from tests import factories
 from tests.gui import scenes
 
-pytestmark = [
-    pytest.mark.gui,
-    pytest.mark.qt_log_level_fail("WARNING"),
-    pytest.mark.qt_log_ignore("propagateSizeHints"),
-]
+pytestmark = pytest.mark.gui
 
 
 def cached() -> Snapshot:

@@ -17,11 +17,7 @@ from app.gui.views.rows import ON_GPU, as_markdown, columns_of, rows_of
 from tests import factories
 from tests.gui import scenes
 
-pytestmark = [
-    pytest.mark.gui,
-    pytest.mark.qt_log_level_fail("WARNING"),
-    pytest.mark.qt_log_ignore("propagateSizeHints"),
-]
+pytestmark = pytest.mark.gui
 
 
 @pytest.fixture

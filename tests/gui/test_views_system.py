@@ -18,11 +18,7 @@ from tests import factories
 from tests.gui import scenes
 from tests.gui.test_views_live import words_of
 
-pytestmark = [
-    pytest.mark.gui,
-    pytest.mark.qt_log_level_fail("WARNING"),
-    pytest.mark.qt_log_ignore("propagateSizeHints"),
-]
+pytestmark = pytest.mark.gui
 
 
 def full() -> Recording:

@@ -29,7 +29,7 @@ Array = npt.NDArray[np.float64]
 Place = Callable[[float], float]
 
 US = 1e6
-MAX_SAMPLES = 20_000
+MAX_SAMPLES = 4_000
 """More would change no pixel: a long series is thinned evenly."""
 
 _AXIS = 22

@@ -49,6 +49,8 @@ class _Line:
         self.band.setBrush(faded(colour, look.theme.band_opacity))
         self.band.setPath(path)
         self._show(True)
+        # An item without a point still costs a pass of the painter.
+        self.disturbed.setVisible(bool(curve.disturbed.any()))
 
     def hide(self) -> None:
         self._show(False)
