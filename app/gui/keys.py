@@ -51,6 +51,7 @@ KEYS: tuple[Key, ...] = (
     Key("close", "Esc", "close a menu, leave a field"),
 )
 
+
 class Keys:
     """The window's shortcuts. Single keys are off while a field, a button they would press, or a layer has
     the focus."""
@@ -117,7 +118,9 @@ class KeySheet(QWidget, Part):
             grid.addWidget(Label(look, key.shown, 12, 600), row, 0)
             grid.addWidget(Label(look, key.about, 12, 400, "text_secondary"), row, 1)
         column.addLayout(grid)
-        column.addWidget(Label(look, "Single letters are off while a field has the focus.", 12, 400, "text_tertiary"))
+        column.addWidget(
+            Label(look, "Single letters are off while a field has the focus.", 12, 400, "text_tertiary")
+        )
 
     def paintEvent(self, event: QPaintEvent) -> None:
         draw_panel(QPainter(self), self.look, QRectF(self.rect()), "card")

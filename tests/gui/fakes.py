@@ -42,7 +42,7 @@ class FakeSession(QObject):
         self.environment: Environment | None = self.recording.environment
         self.saved = False
         self.profile = "quick"
-        self.age_s = 14.0
+        self.age_s = 0.1
         self.calls: list[tuple[object, ...]] = []
 
     def _did(self, *call: object) -> None:

@@ -43,8 +43,8 @@ class LeftPanel(QWidget, Part):
         self._scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self._scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self._scroll.viewport().setAutoFillBackground(False)
-        content.setAutoFillBackground(False)
         self._scroll.setWidget(content)
+        content.setAutoFillBackground(False)
         outer = QVBoxLayout(self)
         outer.setContentsMargins(0, 0, 1, 0)
         outer.addWidget(self._scroll)
@@ -101,7 +101,8 @@ class PanelStrip(QWidget, Part):
         y = 60.0
         for state in self._states:
             if state.implementation in CONTENDERS:
-                colour = self.look.series(state.implementation)
+                series = self.look.series(state.implementation)
+                colour = series if state.checked else self.look.colour("disabled")
                 shape = contender(state.implementation).shape
                 draw_mark(painter, shape, QPointF(self.width() / 2, y), 10, colour, state.hollow)
                 y += 24

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QApplication, QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QApplication, QHBoxLayout, QSizePolicy, QSpacerItem, QVBoxLayout, QWidget
 
 from app.core.environment import Environment
 from app.core.fields import Field, fields_of
@@ -64,11 +64,11 @@ class WorkloadForm(QWidget, Part):
         self.profile = ProfilePicker(look, find_profiles)
         self.profile.picked.connect(self.plan_chosen)
         self._column.addWidget(self.profile)
+        self._gaps = [self._gap()]
         self._explanation = Explanation(look)
         self._explanation.use.connect(self._set)
         self._add_fields()
         self.restyle()
-        self._show()
 
     # ---- what others ask -------------------------------------------------------------------------------
 
@@ -127,13 +127,21 @@ class WorkloadForm(QWidget, Part):
                 if field.name == last_number:
                     self._column.addWidget(self._explanation)
                     self._column.addLayout(self._size_line())
+                    self._gaps.append(self._gap())
             elif field.kind == "bool":
                 self._column.addLayout(self._switch_row(field))
+                self._gaps.append(self._gap())
             elif field.kind == "choice" and len(field.choices) <= _SEGMENTS_AT_MOST:
                 self._column.addWidget(self._choice(field))
             else:
                 self._column.addLayout(self._picker_row(field))
         self._column.addLayout(self._note_line())
+
+    def _gap(self) -> QSpacerItem:
+        """Room between groups, beyond that between rows."""
+        gap = QSpacerItem(0, 0, QSizePolicy.Policy.Minimum, QSizePolicy.Policy.Fixed)
+        self._column.addSpacerItem(gap)
+        return gap
 
     def _number_row(self, field: Field) -> FieldRow:
         assert field.low is not None
@@ -203,11 +211,16 @@ class WorkloadForm(QWidget, Part):
         return line
 
     def restyle(self) -> None:
-        self._column.setSpacing(4 if self.look.small else 8)
+        small = self.look.small
+        self._column.setSpacing(4 if small else 8)
+        for gap in self._gaps:
+            gap.changeSize(0, 0 if small else 4)
+        self._column.invalidate()
         # One width for all labels, so that the sliders stand below one another whatever the font.
         widest = max(row.label.sizeHint().width() for row in self._rows.values())
         for row in self._rows.values():
             row.label.setFixedWidth(widest)
+        self._show()
 
     # ---- changing --------------------------------------------------------------------------------------
 
@@ -258,7 +271,7 @@ class WorkloadForm(QWidget, Part):
             picker.set_text(title_of(self._environment, value) if name == "device" else value)
         self._explanation.show_problem(next(iter(wrong.values()), None), draft, self._valid)
         self._show_size(bool(wrong))
-        text, has_reason = note_of(self._environment, draft.device)
+        text, has_reason = note_of(self._environment, draft.device, self.look.small)
         self.note.setText(text + (" ·" if has_reason else ""))
         self.note.setVisible(bool(text))
         self.why.setVisible(has_reason)
@@ -273,7 +286,11 @@ class WorkloadForm(QWidget, Part):
             self.work.setText(f"{division}{flops(draft.flops)}")
 
     def _impossible(self, name: str, steps: Sequence[int]) -> frozenset[int]:
-        return frozenset(step for step in steps if replaced(self._draft, **{name: step}).problems)
+        """Steps that would make a combination that cannot run. Where none of them helps, the trouble is
+        another field's and this one carries no cross."""
+        bad = frozenset(step for step in steps if replaced(self._draft, **{name: step}).problems)
+        about_this = any(problem.field == name for problem in self._draft.problems)
+        return bad if about_this or len(bad) < len(steps) else frozenset()
 
 
 def choice_title(choice: str) -> str:

@@ -32,6 +32,7 @@ class StepSlider(QSlider, Part):
         self.steps = tuple(steps)
         self.impossible: frozenset[int] = frozenset()
         self._number = self.steps[0]
+        self.wrong = False
         self.setAccessibleName(name)
         self.setRange(0, len(self.steps) - 1)
         self.setPageStep(2)
@@ -140,6 +141,8 @@ class StepSlider(QSlider, Part):
                 draw_icon(painter, "cross", QRectF(x - 4, middle + 4, 8, 8), look.colour("error"))
             else:
                 painter.fillRect(QRectF(x - 0.75, middle + 7.5, 1.5, 1.5), look.colour("text_tertiary"))
+        if self.wrong and self._number not in self.steps:
+            draw_icon(painter, "cross", QRectF(at - 4, middle + 6, 8, 8), look.colour("error"))
         painter.setPen(QPen(look.colour("panel"), 2))
         painter.setBrush(look.colour("inverse_fill" if self.isEnabled() else "disabled"))
         painter.drawEllipse(QPointF(at, middle), _HANDLE + 1, _HANDLE + 1)
@@ -267,6 +270,8 @@ class FieldRow(QWidget, Part):
 
     def set_wrong(self, wrong: bool) -> None:
         self.field.set_wrong(wrong)
+        self.slider.wrong = wrong
+        self.slider.update()
 
     def _set(self, number: int) -> None:
         self.set_number(number)

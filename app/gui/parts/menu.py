@@ -72,6 +72,8 @@ class MenuRow(QPushButton, Part):
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setAccessibleDescription(item.detail or item.trailing)
         self.setMouseTracking(True)
+        if width_of(item.detail, look.font(12)) > _MAX_WIDTH - _LEFT - 14:
+            self.setToolTip(item.detail)
         self.set_look(look)
 
     def sizeHint(self) -> QSize:
@@ -100,7 +102,9 @@ class MenuRow(QPushButton, Part):
             return
         if self.hasFocus():
             painter.setPen(Qt.PenStyle.NoPen)
-            painter.setBrush(look.colour("strong_line" if look.theme.name == "dark" else "raised"))
+            fill = look.colour("strong_line")
+            fill.setAlphaF(0.6 if look.theme.name == "dark" else 0.35)
+            painter.setBrush(fill)
             painter.drawRoundedRect(rect, CONTROL_RADIUS, CONTROL_RADIUS)
         self._draw_glyph(painter, rect)
         inner = rect.adjusted(_LEFT, 0, -12, 0)
@@ -162,8 +166,9 @@ class Menu(QWidget, Part):
         scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         scroll.viewport().setAutoFillBackground(False)
-        self._content.setAutoFillBackground(False)
         scroll.setWidget(self._content)
+        # Only now: `setWidget` switches it on, and the corners would be square.
+        self._content.setAutoFillBackground(False)
         outer = QVBoxLayout(self)
         outer.setContentsMargins(1, 1, 1, 1)
         outer.addWidget(scroll)

@@ -50,6 +50,7 @@ class Picker(QPushButton, Part):
     def set_text(self, text: str) -> None:
         if text != self.text():
             self.setText(text)
+            self.setToolTip("" if self._compact else text)
             self.updateGeometry()
 
     def open(self) -> Menu:
