@@ -63,8 +63,10 @@ def resolve(workload: Workload, devices: tuple[Device, ...]) -> tuple[Workload, 
         name = "cuda:0" if wanted == "cuda" else wanted
         known = {device.id: device for device in devices}
         # An unusable "cuda" stands for all of them, where torch cannot even count them.
-        chosen = known.get(name) or (known.get("cuda") if wanted.startswith("cuda") else None) or _absent(
-            wanted, devices
+        chosen = (
+            known.get(name)
+            or (known.get("cuda") if wanted.startswith("cuda") else None)
+            or _absent(wanted, devices)
         )
     return msgspec.structs.replace(workload, device=chosen.id), chosen
 

@@ -26,7 +26,7 @@ class Inspection:
     denormal_in: str | None
 
 
-class _Watch(TorchDispatchMode):
+class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
         # The default imports the compiler (a second, 800 modules) to keep it out of watched calls; none is
@@ -34,7 +34,7 @@ class _Watch(TorchDispatchMode):
         return False
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.operators: set[str] = set()
         self.denormal_in: str | None = None
 
@@ -45,7 +45,11 @@ class _Watch(TorchDispatchMode):
         name = func._schema.name.rpartition("::")[2]
         self.operators.add(name)
         # What is not written yet holds whatever the memory held.
-        if self.denormal_in is None and "empty" not in name and any(has_denormals(t) for t in _tensors(result)):
+        if (
+            self.denormal_in is None
+            and "empty" not in name
+            and any(has_denormals(t) for t in _tensors(result))
+        ):
             self.denormal_in = f"the result of {name}"
         return result
 

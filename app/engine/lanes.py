@@ -271,7 +271,9 @@ class Bench:
                 self._tell(lane, f"changed {change}; it was put back")
 
     def _tell_denormals(self, lane: Lane, where: str) -> None:
-        self._tell(lane, f"computes with denormal numbers ({where}), which a CPU may take 100 times as long for")
+        self._tell(
+            lane, f"computes with denormal numbers ({where}), which a CPU may take 100 times as long for"
+        )
 
     def _tell(self, lane: Lane | None, text: str) -> None:
         if lane is None or text in lane.blamed:

@@ -86,7 +86,7 @@ class _Child:
     def has_grown(self) -> bool:
         """Whether it holds much more memory than after its first pass."""
         try:
-            now = psutil.Process(self.process.pid).memory_info().rss
+            now: int = psutil.Process(self.process.pid).memory_info().rss
         except psutil.Error:
             return False
         if self.first_bytes is None:

@@ -44,9 +44,7 @@ class Scheduler:
         profiler = ProfilerLink(
             inbox, self._counted, lambda text, level: outbox.send(m.Notice(level, text, time.time()))
         )
-        background = Background(
-            lambda token, error: inbox.deliver(lambda: self._prepared(token, error))
-        )
+        background = Background(lambda token, error: inbox.deliver(lambda: self._prepared(token, error)))
         self._extension, self._profiler = extension, profiler
         self._shop = Shop(
             send=outbox.send,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable
@@ -80,10 +81,8 @@ class Readings:
         processes = [self._self]
         if self._has_children():
             # Looking for children reads the whole process table, so only when there are some.
-            try:
+            with contextlib.suppress(psutil.Error):
                 processes += self._self.children(recursive=True)
-            except psutil.Error:
-                pass
         seconds = {}
         for process in processes:
             try:
@@ -144,9 +143,7 @@ class GpuReadings:
     def _readings(self) -> dict[str, Any]:
         nvml, handle = self._nvml, self._handle
         reasons = nvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle)
-        named = {
-            word for name, word in THROTTLING.items() if reasons & getattr(nvml, name, 0)
-        }
+        named = {word for name, word in THROTTLING.items() if reasons & getattr(nvml, name, 0)}
         return {
             "gpu_percent": float(nvml.nvmlDeviceGetUtilizationRates(handle).gpu),
             "gpu_temperature_c": float(nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU)),

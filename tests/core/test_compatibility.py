@@ -41,7 +41,12 @@ def test_code_runs_on_its_own_family_and_ptx_on_everything_newer(capability, arc
 
 @pytest.mark.parametrize(
     ("name", "expected"),
-    [("sm_61", ("sm", (6, 1))), ("compute_120", ("compute", (12, 0))), ("sm_90a", ("sm", (9, 0))), ("x", None)],
+    [
+        ("sm_61", ("sm", (6, 1))),
+        ("compute_120", ("compute", (12, 0))),
+        ("sm_90a", ("sm", (9, 0))),
+        ("x", None),
+    ],
 )
 def test_names_of_architectures(name, expected):
     assert parse_architecture(name) == expected

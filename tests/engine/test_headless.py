@@ -65,9 +65,15 @@ def test_a_restless_speed_up_stops_at_the_time_limit(stage: Stage):
 
     stage.add("restless", prepare=prepare)
     begun = stage.device.time
-    drive(stage, headless(stage, "native", "restless", measure=Measure(
-        max_seconds=0.5, target_ci=0.001, counts=False, accuracy=False
-    )))
+    drive(
+        stage,
+        headless(
+            stage,
+            "native",
+            "restless",
+            measure=Measure(max_seconds=0.5, target_ci=0.001, counts=False, accuracy=False),
+        ),
+    )
     assert stage.all(m.WorkloadDone)[0].stopped_because == "max_seconds"
     assert 0.5 <= stage.device.time - begun < 1.0
 
@@ -190,9 +196,12 @@ def test_disturbed_rounds_do_not_make_a_speed_up_known(stage: Stage):
 
 def test_a_pause_is_no_measuring_time(stage: Stage):
     stage.add("restless", 1e-3)
-    run = headless(stage, "native", "restless", measure=Measure(
-        max_seconds=1.0, target_ci=0.0005, min_rounds=100_000, counts=False, accuracy=False
-    ))
+    run = headless(
+        stage,
+        "native",
+        "restless",
+        measure=Measure(max_seconds=1.0, target_ci=0.0005, min_rounds=100_000, counts=False, accuracy=False),
+    )
     stage.drive(run, lambda: run.round > 20)
     stage.device.time += 3600
     rounds = run.round

@@ -105,7 +105,7 @@ def test_a_killed_child_is_replaced_and_the_request_made_again(host: Host):
     host.ask("sleepy")
     host.turn(0.1)
     # Nobody is told before the second child has answered: make the retry answerable.
-    host.link._current = CountRequest(2, TINY, "native")  # noqa: SLF001
+    host.link._current = CountRequest(2, TINY, "native")
     os.kill(first, 9)
     host.wait(2)
     assert isinstance(host.answers[1], CountPassed)
@@ -199,7 +199,7 @@ def test_closing_leaves_no_child():
 
 def test_a_child_that_does_not_start_is_a_reason():
     host = Host()
-    host.link._command = ("/nonexistent/python",)  # noqa: SLF001
+    host.link._command = ("/nonexistent/python",)
     host.ask()
     assert isinstance(host.answers[0], CountRefused)
     assert "does not start" in host.answers[0].reason

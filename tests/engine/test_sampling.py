@@ -68,7 +68,8 @@ def test_warm_up_finds_the_steady_figure_behind_slow_first_calls():
 
 
 @pytest.mark.parametrize(
-    ("seconds", "calls"), [(0.0, 1000), (1e-9, 1000), (1e-6, 1000), (1e-4, 10), (3e-4, 4), (1e-3, 1), (60.0, 1)]
+    ("seconds", "calls"),
+    [(0.0, 1000), (1e-9, 1000), (1e-6, 1000), (1e-4, 10), (3e-4, 4), (1e-3, 1), (60.0, 1)],
 )
 def test_blocks_are_long_enough_for_the_clock_and_bounded(seconds: float, calls: int):
     assert sampling.calls_per_block(seconds) == calls
@@ -94,10 +95,10 @@ def test_garbage_is_not_collected_inside_a_block_and_is_again_after_one_that_rai
 
     def call() -> None:
         seen.append(gc.isenabled())
-        raise ValueError
+        raise ValueError("made up")
 
     assert gc.isenabled()
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match="made up"):
         sampling.time_block(call, 1, CpuStopwatch())
     assert seen == [False]
     assert gc.isenabled()
