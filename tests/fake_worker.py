@@ -1,8 +1,8 @@
 """A worker without torch: speaks the protocol, samples made-up numbers, misbehaves on request.
 
 ATTNSCOPE_FAKE is a comma list: `slow-start`, `silent` (never samples), `segfault:NAME` (dies while NAME is
-prepared), `fatal`, `garbage`, `deaf` (ignores Shutdown and end of input), `rebuild` (a clean build wants a new
-worker).
+prepared), `fatal`, `garbage`, `deaf` (ignores Shutdown and end of input), `rebuild` (a clean build wants a
+new worker).
 """
 
 from __future__ import annotations

@@ -43,6 +43,10 @@ class Progress:
         self._stream.flush()
         self._width = len(words)
 
+    def log(self, entry: m.BuildLog) -> None:
+        """A line of a build's log, with its time."""
+        self.line(f"[{entry.at_s:5.1f} s] {entry.text}")
+
     def message(self, message: m.Message, recording: Recording) -> None:
         """Tell of a message, if it is of interest to someone who waits."""
         if isinstance(message, m.BuildProgress):
@@ -127,7 +131,8 @@ def _calls(entry: Entry) -> str:
     parts = []
     for name, phases in (("Python", counts.python_calls), ("operator", counts.operator_calls)):
         if phases is not None:
-            parts.append(f"{sum(v for v in phases.values() if v is not None)} {name} calls")
+            count = sum(v for v in phases.values() if v is not None)
+            parts.append(f"{count} {name} call{'' if count == 1 else 's'}")
     if counts.kernel_launches is not None:
         parts.append(f"{sum(v for v in counts.kernel_launches.values() if v is not None)} launches")
     return ", ".join(parts)

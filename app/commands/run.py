@@ -91,7 +91,7 @@ def _measure(plan: Plan, recording: Recording, progress: Progress) -> None:
                     recording.begin(start)
                     worker.send(start)
                 elif isinstance(message, m.Fatal):
-                    raise CommandError(MISSING, f"{message.reason} {message.remedy}".strip())
+                    raise CommandError(MISSING, message.sentence)
                 elif isinstance(message, m.WorkloadDone) and message.generation == generation:
                     done = message.workload + 1
                 if recording.finished and not before:

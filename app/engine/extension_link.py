@@ -5,14 +5,12 @@ Used from the worker's main thread alone.
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 import time
 from collections.abc import Callable
 from typing import Protocol
 
 from app.core import messages as m
-from app.core.launch import ROOT
+from app.core.launch import make_extension_importable
 from app.engine.shop import ExtensionState
 
 LOOK_EVERY_S = 0.05
@@ -132,14 +130,7 @@ class ExtensionLink:
 
 
 def _new_build(clean: bool) -> Build:
-    make_importable()
+    make_extension_importable()
     from app.engine.extension import ExtensionBuild
 
     return ExtensionBuild(clean=clean)
-
-
-def make_importable() -> None:
-    """Let a checkout that nobody installed find the extension's package."""
-    folder = ROOT / "native"
-    if importlib.util.find_spec("self_attention_ext") is None and folder.is_dir():
-        sys.path.append(str(folder))

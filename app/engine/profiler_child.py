@@ -117,24 +117,26 @@ class Child:
         try:
             load(path, key)
         except (OSError, BuildError) as error:
-            raise Refusal(f"The extension {path} does not load: {error}.") from None
+            raise Refusal(f"The extension {path.name} does not load: {shortened(error)}") from None
         self._library = path
 
 
 def sentence_of(error: BaseException) -> str:
-    """One sentence for what a request raised; the first line of the error, where it is none of ours."""
-    from app.core.profiler_faults import explain
+    """One sentence for what a request raised."""
+    from app.core.trace import TraceError
+    from app.engine.failures import explain
     from app.engine.profiling import ProfilingError
 
-    text = str(error).strip()
-    if isinstance(error, (Refusal, ProfilingError)):
-        return text
-    if (known := explain(f"{type(error).__name__}: {text}")) is not None:
-        return known
-    if isinstance(error, SystemExit):
-        return "The call ended the process it ran in (SystemExit)."
-    first = text.splitlines()[0] if text else ""
-    return f"{type(error).__name__}: {first}" if first else f"The call raised {type(error).__name__}."
+    if isinstance(error, (Refusal, ProfilingError, TraceError)):
+        return str(error)
+    failure = explain(error)
+    return f"{failure.reason}; {failure.remedy}" if failure.remedy else failure.reason
+
+
+def shortened(error: Exception) -> str:
+    from app.engine.failures import shorten
+
+    return shorten(" ".join(str(error).split()) or type(error).__name__)
 
 
 def serve(requests: BinaryIO, replies: BinaryIO, answer: Callable[[CountRequest], ProfilerReply]) -> None:

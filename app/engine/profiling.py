@@ -26,6 +26,7 @@ from torch.profiler import ProfilerActivity, profile
 from app.core.measurements import Counts, Memory
 from app.core.profiler_faults import LOST_RECORDS, explain
 from app.core.trace import (
+    NO_RECORD,
     Trace,
     TraceError,
     count_calls,
@@ -142,7 +143,10 @@ class Profiler:
             )
             if counts.verified or not on_device:
                 return counts, taken
-        return _with_note(counts, f"after {ATTEMPTS} passes. {LOST_RECORDS}"), taken
+        note = f"{counts.note}; after {ATTEMPTS} passes."
+        if NO_RECORD in counts.note:
+            note = f"{note} {LOST_RECORDS}"
+        return msgspec.structs.replace(counts, note=note), taken
 
     def _memory(self, call: Callable[[], object], device: str, on_device: bool) -> Memory:
         if on_device:
@@ -227,10 +231,6 @@ def _compressed(text: bytes) -> bytes:
     """Gzipped; empty if too large to keep."""
     packed = gzip.compress(text, compresslevel=6, mtime=0)
     return packed if len(packed) <= MAX_TRACE_BYTES else b""
-
-
-def _with_note(counts: Counts, note: str) -> Counts:
-    return msgspec.structs.replace(counts, note="; ".join(filter(None, (counts.note, note))))
 
 
 def _allocator_peak(call: Callable[[], object], device: str) -> int | None:

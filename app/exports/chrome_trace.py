@@ -9,6 +9,8 @@ from pathlib import Path
 import msgspec
 
 from app.core.files import write_atomically
+from app.core.recording import Recording
+from app.core.workload import Workload
 
 ENDINGS = (".json.gz", ".json")
 DEFAULT_ENDING = ".json.gz"
@@ -23,11 +25,31 @@ def file_name(implementation: str) -> str:
     return f"{implementation}{DEFAULT_ENDING}"
 
 
+def write_all(recording: Recording, folder: Path) -> list[Path]:
+    """Write every trace of a recording; a folder per workload where there are several. Paths written."""
+    traced = [record for record in recording.records if record.traces_gz]
+    written = []
+    for record in traced:
+        inside = folder if len(recording.records) == 1 else folder / folder_name(record.workload)
+        written += [
+            export(trace, inside / file_name(name)) for name, trace in sorted(record.traces_gz.items())
+        ]
+    return written
+
+
+def folder_name(workload: Workload) -> str:
+    """A workload as the name of a folder, such as `8x64x128-4heads-causal-forward-float32-cpu`."""
+    shape = f"{workload.batch}x{workload.seq_len}x{workload.embed_dim}-{workload.num_heads}heads"
+    causal = "causal" if workload.causal else "full"
+    device = workload.device.replace(":", "")
+    return f"{shape}-{causal}-{workload.mode}-{workload.dtype}-{device}"
+
+
 def export(trace_gz: bytes, path: Path) -> Path:
     """Write a trace, given as gzipped Chrome JSON, to `path`: `.json` expanded, `.json.gz` as it is.
 
-    Makes the folder. The content is read through before anything is written, and the file appears whole or not
-    at all; an older one of that name is replaced. Returns `path`.
+    Makes the folder. The content is read through before anything is written, and the file appears whole or
+    not at all; an older one of that name is replaced. Returns `path`.
 
     Raises:
         TraceExportError: no trace was kept, it is damaged, the ending is another, or the file cannot be

@@ -223,8 +223,9 @@ def _ends_with_its_children(client: Client, end: Callable[[], object]) -> None:
     end()
     client.process.wait(10)
     assert time.monotonic() - begun < 6
-    _, alive = psutil.wait_procs(children, timeout=5)
-    assert alive == []
+    _, left = psutil.wait_procs(children, timeout=5)
+    # An orphan that has ended stays a zombie where the first process of a container reaps none.
+    assert [child for child in left if child.status() != psutil.STATUS_ZOMBIE] == []
 
 
 def test_the_end_of_stdin_ends_the_worker_and_its_child_in_the_middle_of_a_pass():

@@ -14,7 +14,8 @@ from app.core.trace.model import TraceError
 MAX_EXPANDED_BYTES = 512 * 1024 * 1024
 """Largest JSON text read by default: some two million events."""
 
-_PIECE = 1 << 20
+_PIECE = 1 << 18
+_CRUMB = 256
 _SUSPICIOUS_RATIO = 200
 """Traces compress 10- to 30-fold; far beyond that, most of the text says nothing."""
 
@@ -108,11 +109,23 @@ def _gunzip(head: bytes, file: io.BufferedIOBase | io.BytesIO) -> Iterator[tuple
             if not data.startswith(b"\x1f"):
                 return
             member = zlib.decompressobj(wbits=31)
+        before = member.copy()
         try:
-            # Bounded, since one megabyte can hold a thousand; what is left over waits for the next turn.
-            piece = member.decompress(data, 4 * _PIECE)
+            # Bounded, since a quarter of a megabyte can hold hundreds; what is left over waits its turn.
+            piece = member.decompress(data, 16 * _PIECE)
             pending = member.unconsumed_tail or (member.unused_data if member.eof else b"")
         except zlib.error as error:
-            yield b"", f"the gzip stream is damaged ({error})"
+            yield _up_to_damage(before, data), f"the gzip stream is damaged ({error})"
             return
         yield piece, ""
+
+
+def _up_to_damage(member: zlib._Decompress, data: bytes) -> bytes:
+    """What can be expanded of `data` before the place that cannot, to within a few bytes."""
+    found = bytearray()
+    try:
+        for start in range(0, len(data), _CRUMB):
+            found += member.decompress(data[start : start + _CRUMB])
+    except zlib.error:
+        pass
+    return bytes(found)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from app.core.measurements import Counts, Phased
@@ -13,6 +14,12 @@ from app.core.trace.nesting import inside, top_level
 from app.core.trace.vocabulary import ENGINE_RANGE, Kind, Launch, is_operator
 
 _NAMED = 3
+
+NO_RECORD = "no device record"
+NOTHING_RECORDED = (
+    "neither a call to the device nor work of it was recorded, so there is nothing to count: the profiler "
+    "did not reach the device, or the call computed elsewhere"
+)
 
 
 @dataclass(frozen=True)
@@ -166,6 +173,8 @@ def _with_device(trace: Trace, window: Window, counts: Counts, has_backward: boo
     my_kernels = mine[events.kind[mine] == Kind.KERNEL]
     in_graphs = int(np.isin(call[events.kind[work] == Kind.KERNEL], graphs).sum())
 
+    if not (len(calls) or len(mine)):
+        return msgspec.structs.replace(counts, note=NOTHING_RECORDED)
     lost = np.concatenate(
         [launches[~with_work(trace, launches, kernels)], graphs[~with_work(trace, graphs, work)]]
     )
@@ -174,7 +183,7 @@ def _with_device(trace: Trace, window: Window, counts: Counts, has_backward: boo
     notes = []
     if len(lost):
         total = len(launches) + len(graphs)
-        notes.append(f"{len(lost)} of {total} launches have no device record: {_named(trace, lost)}")
+        notes.append(f"{len(lost)} of {total} launches have {NO_RECORD}: {_named(trace, lost)}")
     if len(orphans):
         which = ", ".join(trace.name_of(int(i))[:60] for i in orphans[:_NAMED])
         one = len(orphans) == 1

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Sequence
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Any
 
 import msgspec
@@ -111,12 +112,7 @@ def _try(text: bytes) -> Event | None:
     try:
         return _decode_event(text)
     except msgspec.ValidationError:
-        # Legal JSON of another shape: `args` that is no object is the one case worth reading.
-        raw = msgspec.json.decode(text)
-        if not isinstance(raw, dict):
-            return None
-        raw["args"] = None
-        return msgspec.convert(raw, Event)
+        return _loose(text)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
 
@@ -129,6 +125,19 @@ def slices(pieces: Sequence[Piece], repairs: Repairs) -> Iterator[tuple[list[Eve
             yield _decode_slice(b"[" + b",".join(part) + b"]"), part
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             yield [event for piece in part if (event := repairs.mend(piece)) is not None], None
+
+
+def _loose(text: bytes) -> Event | None:
+    """Legal JSON of another shape: `args` that are no object, a number that no double holds."""
+    try:
+        raw = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(raw, dict):
+        return None
+    if not isinstance(raw.get("args"), dict):
+        raw["args"] = None
+    return msgspec.convert(raw, Event)
 
 
 # ---- columns -------------------------------------------------------------------------------------------
@@ -161,8 +170,8 @@ def _integer(value: Any) -> int:
     return ABSENT
 
 
-def nanoseconds(values: list[Any]) -> tuple[Ints, Bools, bool]:
-    """Microseconds as integers of nanoseconds; which are usable; whether all usable ones are whole.
+def nanoseconds(values: list[Any]) -> tuple[Ints, Bools]:
+    """Microseconds as integers of nanoseconds, 0 where unusable; and which are usable.
 
     Where a double cannot hold nanoseconds, the value is rounded to what it can hold; see `needs_exact`.
     """
@@ -174,7 +183,7 @@ def nanoseconds(values: list[Any]) -> tuple[Ints, Bools, bool]:
     micro = np.where(usable, micro, 0.0)
     whole = np.floor(micro)
     fraction = np.rint((micro - whole) * 1000.0)
-    return whole.astype(np.int64) * 1000 + fraction.astype(np.int64), usable, not fraction.any()
+    return whole.astype(np.int64) * 1000 + fraction.astype(np.int64), usable
 
 
 def _number(value: Any) -> float:
@@ -194,8 +203,8 @@ def needs_exact(values: list[Any]) -> bool:
 
 
 class _Times(msgspec.Struct, gc=False):
-    ts: Decimal | str | None = None
-    dur: Decimal | str | None = None
+    ts: Decimal | None = None
+    dur: Decimal | None = None
 
 
 def exact_times(piece: Piece) -> tuple[int | None, int | None]:
@@ -207,11 +216,7 @@ def exact_times(piece: Piece) -> tuple[int | None, int | None]:
     return _decimal(times.ts), _decimal(times.dur)
 
 
-def _decimal(value: Decimal | str | None) -> int | None:
-    try:
-        number = Decimal(value) if isinstance(value, str) else value
-    except InvalidOperation:
-        return None
+def _decimal(number: Decimal | None) -> int | None:
     if number is None or not number.is_finite() or abs(number) >= Decimal(_LARGEST):
         return None
     return int((number * 1000).to_integral_value())

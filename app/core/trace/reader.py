@@ -92,9 +92,8 @@ class _Builder:
         args = [event.args or ev.NO_ARGS for event in events]
         starts = [event.ts for event in events]
         durations = [event.dur for event in events]
-        start, timed, whole_start = ev.nanoseconds(starts)
-        duration, measured, whole_duration = ev.nanoseconds(durations)
-        self.whole = self.whole and whole_start and whole_duration
+        start, timed = ev.nanoseconds(starts)
+        duration, measured = ev.nanoseconds(durations)
         if pieces and (ev.needs_exact(starts) or ev.needs_exact(durations)):
             for index, piece in enumerate(pieces):
                 exact_start, exact_duration = ev.exact_times(piece)
@@ -102,6 +101,7 @@ class _Builder:
                     start[index] = exact_start
                 if exact_duration is not None:
                     duration[index] = exact_duration
+        self.whole = self.whole and not (start % 1000).any() and not (duration % 1000).any()
         pids = [event.pid for event in events]
         tids = [event.tid for event in events]
         device = ev.integers([arg.device for arg in args])
@@ -134,7 +134,7 @@ class _Builder:
 
     def _add_memory(self, events: list[ev.Event]) -> None:
         args = [event.args or ev.NO_ARGS for event in events]
-        time, timed, _ = ev.nanoseconds([event.ts for event in events])
+        time, timed = ev.nanoseconds([event.ts for event in events])
         size = ev.integers([arg.bytes for arg in args])
         self.memory.add(
             time=time,
