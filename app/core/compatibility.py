@@ -30,7 +30,7 @@ class Remedy(msgspec.Struct, frozen=True):
 
 
 def parse_architecture(name: str) -> tuple[Literal["sm", "compute"], Capability] | None:
-    """`sm_61` as ("sm", (6, 1)); None for a name of no known form. Suffixes as in `sm_90a` bind to one chip."""
+    """`sm_61` as ("sm", (6, 1)); None for a name of no known form. `sm_90a` is bound to one chip."""
     match = re.fullmatch(r"(sm|compute)_(\d{2,3})([af]?)", name)
     if match is None:
         return None

@@ -134,13 +134,14 @@ def _exact(inputs: Inputs) -> Tensors:
     x = x.contiguous().requires_grad_(backward)
     leaves = [parts[name].contiguous().requires_grad_(backward) for name in PARTS]
     with torch.set_grad_enabled(backward):
-        output = native.self_attention(x, *leaves, workload.num_heads, workload.causal)
+        output = native.self_attention(x, *leaves, num_heads=workload.num_heads, causal=workload.causal)
         exact = {"output": output.detach()}
         if not backward:
             return exact
         assert inputs.output_gradient is not None
-        output.backward(_exact_copy(inputs.output_gradient))
-    gradients = {"x": x.grad, **{name: leaf.grad for name, leaf in zip(PARTS, leaves, strict=True)}}
+        output.backward(_exact_copy(inputs.output_gradient))  # type: ignore[no-untyped-call]
+    named = zip(("x", *PARTS), (x, *leaves), strict=True)
+    gradients = {name: leaf.grad for name, leaf in named if leaf.grad is not None}
     if permute:
         back_across, back_within = torch.argsort(across), torch.argsort(within)
         gradients["x"] = gradients["x"][..., back_across]

@@ -28,7 +28,8 @@ class HeadlessRun(Run):
     def units(self) -> Units:
         yield from self._await_extension()
         workloads = self.start.plan.workloads
-        for self.index in range(min(self.start.first_workload, len(workloads)), len(workloads)):
+        for index in range(min(self.start.first_workload, len(workloads)), len(workloads)):
+            self.index = index
             self.round = 0
             reason = yield from self._measure()
             self.flush()

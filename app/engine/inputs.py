@@ -54,7 +54,7 @@ class Inputs:
             for leaf in leaves:
                 leaf.grad = None
             output = forward()
-            output.backward(gradient)
+            output.backward(gradient)  # type: ignore[no-untyped-call]
             return output
 
         return step

@@ -26,7 +26,7 @@ class Inspection:
     denormal_in: str | None
 
 
-class _Watch(TorchDispatchMode):
+class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
         # The default imports the compiler (a second, 800 modules) to keep it out of watched calls; none is
@@ -34,7 +34,7 @@ class _Watch(TorchDispatchMode):
         return False
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.operators: set[str] = set()
         self.denormal_in: str | None = None
 

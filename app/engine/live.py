@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import msgspec
 
@@ -138,14 +139,14 @@ class LiveRun(Run):
         """The most urgent thing to do beside sampling. Lanes that cannot run are settled on the way."""
         for lane in self._by_urgency():
             if lane.to_prepare and not lane.is_slow and self.admit(lane):
-                return lambda lane=lane: self.prepare(lane)  # type: ignore[misc]
+                return partial(self.prepare, lane)
         if self._compiled:
             # Prepared once more, with this bench's own tensors, from what is compiled already.
-            return lambda lane=self._compiled.pop(): self.prepare(lane)  # type: ignore[misc]
+            return partial(self.prepare, self._compiled.pop())
         if not self.shop.background.running:
             for lane in self._by_urgency():
                 if lane.to_prepare and self.admit(lane):
-                    return lambda lane=lane: self._prepare_in_background(lane)  # type: ignore[misc]
+                    return partial(self._prepare_in_background, lane)
         return self._next_check()
 
     def _next_check(self) -> Job | None:
@@ -156,13 +157,13 @@ class LiveRun(Run):
         if age >= CHECKS_AFTER_S:
             for lane in ready:
                 if not lane.inspected:
-                    return lambda lane=lane: self.inspect(lane)  # type: ignore[misc]
+                    return partial(self.inspect, lane)
             if self.start.plan.measure.accuracy and ready:
                 if not bench.reference_tried:
                     return lambda: bench.make_reference(accuracy.LIVE_FLOPS)
                 for lane in ready:
                     if not lane.checked:
-                        return lambda lane=lane: self.check(lane)  # type: ignore[misc]
+                        return partial(self.check, lane)
         if age >= COUNTS_AFTER_S and self.start.plan.measure.counts:
             uncounted = [lane for lane in ready if not lane.asked_counts]
             if uncounted:

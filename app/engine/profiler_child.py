@@ -1,8 +1,8 @@
 """The profiler's own process: `python -m app.engine.profiler_child`.
 
 Requests come as lines on stdin, replies go as lines to stdout (`profiler_protocol`). It lives through
-requests that fail, and ends with exit code 0 when its stdin does. Its worker replaces it now and then, since
-sessions leave memory behind.
+requests that fail, and ends with exit code 0 when its stdin does. Its worker replaces it now and then,
+since sessions leave memory behind.
 """
 
 from __future__ import annotations

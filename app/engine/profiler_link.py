@@ -5,6 +5,7 @@ All methods run in the worker's main thread; what the child says is delivered th
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import threading
@@ -60,8 +61,9 @@ class _Child:
 
         def read() -> None:
             assert self.process.stdout is not None
-            for line in self.process.stdout:
-                inbox.deliver(lambda line=line: said(self, line))  # type: ignore[misc]
+            with self.process.stdout as replies:
+                for line in replies:
+                    inbox.deliver(lambda line=line: said(self, line))  # type: ignore[misc]
             self.process.wait()
             inbox.deliver(lambda: ended(self))
 
@@ -70,25 +72,21 @@ class _Child:
     def write(self, data: bytes) -> None:
         """A child that is gone already is noticed by its reader."""
         assert self.process.stdin is not None
-        try:
+        with contextlib.suppress(OSError, ValueError):
             self.process.stdin.write(data)
             self.process.stdin.flush()
-        except OSError:
-            pass
 
     def end(self, kill: bool = False) -> None:
         assert self.process.stdin is not None
-        try:
+        with contextlib.suppress(OSError):
             self.process.stdin.close()
-        except OSError:
-            pass
         if kill:
             self.process.kill()
 
     def has_grown(self) -> bool:
         """Whether it holds much more memory than after its first pass."""
         try:
-            now = psutil.Process(self.process.pid).memory_info().rss
+            now: int = psutil.Process(self.process.pid).memory_info().rss
         except psutil.Error:
             return False
         if self.first_bytes is None:
@@ -208,6 +206,7 @@ class ProfilerLink:
         self._finish(reply)
 
     def _ended(self, child: _Child) -> None:
+        child.end()
         if child is not self._child:
             return
         self._child = None

@@ -21,8 +21,9 @@ class CountRequest(_Tagged, frozen=True):
     """Profile one implementation on one workload.
 
     `workload.device` is resolved already ("cpu" or "cuda:N", never "auto"). `library` is the built
-    extension's file and `library_key` the key it was built under, where the implementation needs it. `seed` and `threads` are the sampler's own, so that
-    both processes do the same work; `threads` 0 leaves torch's choice.
+    extension's file and `library_key` the key it was built under, where the implementation needs it. `seed`
+    and `threads` are the sampler's own, so that both processes do the same work; `threads` 0 leaves torch's
+    choice.
     """
 
     id: int

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from typing import Literal
 
 from app.core.catalog import TWIN
@@ -30,7 +30,7 @@ NOT_BUILT = "the extension is not built yet"
 BEING_BUILT = "the extension is being built"
 
 Step = Literal["prepare", "first call", "accuracy", "sample", "count"]
-Units = Iterator[float]
+Units = Generator[float, None, None]
 """A run as small units of work. After each it yields how many seconds it has nothing to do: 0 for none."""
 
 

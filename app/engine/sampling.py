@@ -96,7 +96,7 @@ def calls_per_block(seconds_per_call: float) -> int:
 
 @cache
 def _orders(n: int) -> tuple[tuple[int, ...], ...]:
-    """A Williams square: over its rows each contender takes each place, and follows each other, equally often.
+    """A Williams square: over its rows each takes every place, and follows every other, equally often.
 
     Source: E. J. Williams, Experimental designs balanced for the estimation of residual effects of
     treatments, Australian Journal of Scientific Research A 2 (1949).

@@ -54,12 +54,12 @@ class CudaStopwatch:
         torch.cuda.synchronize(self._device)
 
     def mark(self) -> torch.cuda.Event:
-        event = torch.cuda.Event(enable_timing=True)
+        event = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
         event.record(torch.cuda.current_stream(self._device))
         return event
 
     def between(self, first: torch.cuda.Event, second: torch.cuda.Event) -> float | None:
-        return first.elapsed_time(second) / 1e3
+        return float(first.elapsed_time(second)) / 1e3
 
 
 def stopwatch_for(device: torch.device) -> Stopwatch:

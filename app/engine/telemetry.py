@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable
@@ -80,10 +81,8 @@ class Readings:
         processes = [self._self]
         if self._has_children():
             # Looking for children reads the whole process table, so only when there are some.
-            try:
+            with contextlib.suppress(psutil.Error):
                 processes += self._self.children(recursive=True)
-            except psutil.Error:
-                pass
         seconds = {}
         for process in processes:
             try:

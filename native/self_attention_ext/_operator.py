@@ -48,8 +48,8 @@ def _require() -> None:
     path, why = _library.ahead_of_time()
     if path is None:
         raise RuntimeError(
-            "The self-attention operator is not loaded. Call self_attention_ext.load() first: it takes the library "
-            "from the cache, or compiles it. `pip install ./native` builds it ahead of time."
+            "The self-attention operator is not loaded. Call self_attention_ext.load() first: it takes the "
+            "library from the cache, or compiles it. `pip install ./native` builds it ahead of time."
             + (f" ({why}.)" if why else "")
         )
     _library.load(path, _library.AHEAD_OF_TIME)

@@ -95,10 +95,10 @@ def test_garbage_is_not_collected_inside_a_block_and_is_again_after_one_that_rai
 
     def call() -> None:
         seen.append(gc.isenabled())
-        raise ValueError
+        raise ValueError("made up")
 
     assert gc.isenabled()
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match="made up"):
         sampling.time_block(call, 1, CpuStopwatch())
     assert seen == [False]
     assert gc.isenabled()

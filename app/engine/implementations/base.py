@@ -38,9 +38,8 @@ class Implementation:
 
     `prepare` makes it ready for a workload's inputs (whose device is resolved) and returns one forward pass;
     it may raise, and so may the call. `unsupported` says why a workload cannot run at all. `path` names the
-    way taken, from the names of the ATen operators that one call dispatched. `scratch_bytes` is a lower bound of what one
-    call allocates beside its inputs. `missing` is asked before `prepare`: a sentence while something it needs
-    is not there yet.
+    way taken, from the names of the ATen operators that one call dispatched. `scratch_bytes` is a lower bound
+    of what one call allocates beside its inputs. `needs` is what must be there before `prepare`.
     """
 
     id: str

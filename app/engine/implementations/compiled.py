@@ -57,7 +57,7 @@ def prepare(workload: Workload, inputs: Inputs) -> Forward:
     num_heads, causal = workload.num_heads, workload.causal
 
     def forward() -> Tensor:
-        return compiled(x, *parts, num_heads, causal)
+        return compiled(x, *parts, num_heads=num_heads, causal=causal)
 
     return forward
 

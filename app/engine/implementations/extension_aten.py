@@ -18,7 +18,8 @@ def prepare(workload: Workload, inputs: Inputs) -> Forward:
     x = inputs.x
 
     def forward() -> Tensor:
-        return layer(x)
+        output: Tensor = layer(x)
+        return output
 
     return forward
 

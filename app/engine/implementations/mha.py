@@ -19,7 +19,8 @@ def prepare(workload: Workload, inputs: Inputs) -> Forward:
         # The layer wants the mask beside the hint: is_causal alone raises.
         ones = torch.ones(seq_len, seq_len, dtype=torch.bool, device=x.device)
         mask = torch.triu(ones, diagonal=1)
-        return layer(x, x, x, attn_mask=mask, is_causal=True, need_weights=False)[0]
+        output: Tensor = layer(x, x, x, attn_mask=mask, is_causal=True, need_weights=False)[0]
+        return output
 
     return forward
 

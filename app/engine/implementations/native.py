@@ -23,6 +23,7 @@ def self_attention(
     v_bias: Tensor,
     out_weight: Tensor,
     out_bias: Tensor,
+    *,
     num_heads: int,
     causal: bool,
 ) -> Tensor:
@@ -47,7 +48,7 @@ def prepare(workload: Workload, inputs: Inputs) -> Forward:
     num_heads, causal = workload.num_heads, workload.causal
 
     def forward() -> Tensor:
-        return self_attention(x, *parts, num_heads, causal)
+        return self_attention(x, *parts, num_heads=num_heads, causal=causal)
 
     return forward
 
