@@ -93,6 +93,10 @@ class Fatal(_Tagged, frozen=True):
     reason: str
     remedy: str = ""
 
+    @property
+    def sentence(self) -> str:
+        return f"{self.reason.rstrip('.')}; {self.remedy}" if self.remedy else self.reason
+
 
 class Active(_Tagged, frozen=True):
     """What is about to be done, said before it is: if the worker dies, this is what it died of."""

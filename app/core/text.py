@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 MINUS = "−"
-THIN = " "
+THIN = "\u202f"  # narrow no-break space
 NOTHING = "–"
 """What stands where a value does not apply."""
 

@@ -315,7 +315,7 @@ class Session(QObject):
         self.live.build.abandoned()
         fatal = self.live.fatal
         if fatal is not None:
-            self._gave_up = f"{fatal.reason} {fatal.remedy}".strip()
+            self._gave_up = fatal.sentence
             self.notice.emit("error", self._gave_up)
             self.run_state_changed.emit()
             return

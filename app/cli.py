@@ -1,0 +1,140 @@
+"""The commands. Qt or torch is imported only inside the command that needs it."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from app.commands.exits import INPUT, INTERRUPTED, CommandError
+
+COMMANDS = ("run", "report", "build", "doctor", "worker")
+
+EPILOG = """\
+exit codes:
+  0  well
+  1  ran, and a result is wrong
+  2  the input is at fault; the sentence says where
+  3  something needed is missing; the sentence says how to get it
+  130  interrupted; what was measured is saved
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command; without one, open the window. Returns the exit code."""
+    given = list(sys.argv[1:] if argv is None else argv)
+    try:
+        if given and given[0] in COMMANDS:
+            arguments = _parser().parse_args(given)
+            code: int = arguments.function(arguments)
+            return code
+        return _window(_window_parser().parse_args(given))
+    except CommandError as error:
+        print(f"attnscope: {error}", file=sys.stderr)
+        return error.code
+    except KeyboardInterrupt:
+        print("attnscope: interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader of our output has gone, as `| head` does; Python would complain once more at exit.
+        sys.stdout = None  # type: ignore[assignment]
+        return 0
+
+
+class _Parser(argparse.ArgumentParser):
+    """Errors are one sentence, as everywhere else."""
+
+    def error(self, message: str) -> NoReturn:
+        print(f"{self.prog}: {message}; see {self.prog} --help", file=sys.stderr)
+        raise SystemExit(INPUT)
+
+
+def _window_parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="attnscope",
+        description="Shows, live, what a C++/CUDA attention operator buys over native PyTorch.",
+        epilog="commands: " + ", ".join(COMMANDS) + " (attnscope COMMAND --help)\n\n" + EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("file", nargs="?", help="a profile or a recording to open in the window")
+    parser.add_argument("--theme", choices=["system", "dark", "light"], help="for this start only")
+    parser.add_argument("--version", action="version", version=f"attnscope {_version()}")
+    return parser
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(prog="attnscope", epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    run = commands.add_parser("run", help="measure a profile without a window")
+    run.add_argument("profile", metavar="PROFILE", help="a profile's file, or the name of one that ships")
+    run.add_argument("--set", action="append", metavar="KEY=VALUE", help="such as workload.seq_len=128")
+    run.add_argument(
+        "--out", type=Path, metavar="DIR", help="write recording.json, samples.csv, traces/ and report.html"
+    )
+    run.add_argument("--json", action="store_true", help="one JSON document on stdout and nothing else")
+    run.add_argument("--quiet", action="store_true", help="no progress on stderr")
+    run.set_defaults(function=_run)
+
+    report = commands.add_parser("report", help="write a recording as html, md, csv or json")
+    report.add_argument("recording", metavar="RECORDING", type=Path)
+    report.add_argument("--format", choices=["html", "md", "csv", "json"], required=True)
+    report.add_argument("--out", type=Path, metavar="FILE", help="stdout where left out")
+    report.set_defaults(function=_report)
+
+    build = commands.add_parser("build", help="build the extension, or check that it is built")
+    build.add_argument("--clean", action="store_true", help="compile even if it is cached")
+    build.add_argument("--json", action="store_true", help="one JSON document on stdout and nothing else")
+    build.set_defaults(function=_build)
+
+    doctor = commands.add_parser("doctor", help="what works on this machine, what does not, and the way out")
+    doctor.add_argument("--json", action="store_true", help="one JSON document on stdout and nothing else")
+    doctor.set_defaults(function=_doctor)
+
+    worker = commands.add_parser("worker", help="the protocol over stdin and stdout, for a window elsewhere")
+    worker.set_defaults(function=_worker)
+    return parser
+
+
+def _window(arguments: argparse.Namespace) -> int:
+    from app.commands.window import window
+
+    return window(arguments)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    from app.commands.run import run
+
+    return run(arguments)
+
+
+def _report(arguments: argparse.Namespace) -> int:
+    from app.commands.report import report
+
+    return report(arguments)
+
+
+def _build(arguments: argparse.Namespace) -> int:
+    from app.commands.build import build
+
+    return build(arguments)
+
+
+def _doctor(arguments: argparse.Namespace) -> int:
+    from app.commands.doctor import doctor
+
+    return doctor(arguments)
+
+
+def _worker(arguments: argparse.Namespace) -> int:
+    from app.commands.worker import worker
+
+    return worker()
+
+
+def _version() -> str:
+    from app.core.version import VERSION
+
+    return VERSION

@@ -1,0 +1,30 @@
+"""`report`: a recording as a document."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from app.commands.exits import INPUT, OK, CommandError
+from app.core import files
+from app.exports import formats
+
+
+def report(arguments: argparse.Namespace) -> int:
+    """Write `arguments.recording` in `arguments.format` to a file or stdout."""
+    try:
+        recording = files.load(arguments.recording)
+    except files.RecordingError as error:
+        raise CommandError(INPUT, str(error)) from None
+    data = formats.FORMATS[arguments.format](recording)
+    if arguments.out is None:
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+        return OK
+    try:
+        files.write_atomically(arguments.out, data)
+    except OSError as error:
+        raise CommandError(
+            INPUT, f"--out {arguments.out}: cannot be written: {error.strerror or error}"
+        ) from None
+    return OK

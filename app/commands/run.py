@@ -1,0 +1,127 @@
+"""`run`: measure a profile without a window, by the same worker, into the same recording."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+import msgspec
+
+from app.commands.exits import INPUT, INTERRUPTED, MISSING, OK, WRONG, CommandError
+from app.commands.progress import Progress, table
+from app.commands.worker_process import WorkerProcess
+from app.core import messages as m
+from app.core.files import document_of
+from app.core.launch import find_profile
+from app.core.plan import DeviceError, Plan, ProfileError, on_devices, read_profile
+from app.core.recording import Recording
+from app.core.supervision import Supervisor, describe_exit
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Measure `arguments.profile`, write what `--out` and `--json` ask for, return the exit code."""
+    try:
+        plan = read_profile(find_profile(arguments.profile), arguments.set or ())
+    except ProfileError as error:
+        raise CommandError(INPUT, str(error)) from None
+    out: Path | None = arguments.out
+    if out is not None:
+        _make_folder(out)
+    progress = Progress(quiet=arguments.quiet)
+    recording = Recording()
+    interrupted = False
+    try:
+        _measure(plan, recording, progress)
+    except KeyboardInterrupt:
+        interrupted = True
+        progress.line("interrupted; keeping what was measured")
+    if out is not None:
+        for path in write_all(recording, out):
+            progress.line(f"wrote {path}")
+    if arguments.json:
+        sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(document_of(recording, raw=False))))
+        sys.stdout.write("\n")
+    else:
+        print(table(recording))
+    return INTERRUPTED if interrupted else exit_code(recording)
+
+
+def write_all(recording: Recording, folder: Path) -> list[Path]:
+    """The recording, the samples, a trace per contender and the report, as paths written."""
+    from app.exports import chrome_trace, csv_samples, html_report, recording_file
+
+    written = [
+        recording_file.write(recording, folder / "recording.json"),
+        csv_samples.write(recording, folder / "samples.csv"),
+        html_report.write(recording, folder / "report.html"),
+    ]
+    written += chrome_trace.write_all(recording, folder / "traces")
+    return written
+
+
+def exit_code(recording: Recording) -> int:
+    """1 where a result is wrong, 3 where the extension was asked for and could not be built."""
+    if any(not accuracy.ok for record in recording.records for accuracy in record.accuracy.values()):
+        return WRONG
+    if recording.build.state == "failed" or not any(record.series for record in recording.records):
+        return MISSING
+    return OK
+
+
+def _measure(plan: Plan, recording: Recording, progress: Progress) -> None:
+    supervisor = Supervisor()
+    excluded: dict[str, str] = {}
+    careful = False
+    generation = 0
+    done = 0
+    while not recording.finished:
+        with WorkerProcess() as worker:
+            progress.status("loading torch")
+            while (message := worker.next()) is not None:
+                before = recording.finished
+                recording.apply(message)
+                progress.message(message, recording)
+                if isinstance(message, m.Ready):
+                    plan = _on_devices(plan, message)
+                    generation += 1
+                    start = m.Start(
+                        generation, plan, careful=careful, excluded=dict(excluded), first_workload=done
+                    )
+                    recording.begin(start)
+                    worker.send(start)
+                elif isinstance(message, m.Fatal):
+                    raise CommandError(MISSING, message.sentence)
+                elif isinstance(message, m.WorkloadDone) and message.generation == generation:
+                    done = message.workload + 1
+                if recording.finished and not before:
+                    return
+            recording.build.abandoned()
+            decision = supervisor.worker_died(worker.exit_status, recording.active)
+            if recording.environment is None and not decision.restart:
+                last = next(iter(reversed(worker.stderr_lines)), "")
+                raise CommandError(MISSING, f"the worker {describe_exit(worker.exit_status)}: {last}")
+        progress.line(f"warning: {decision.sentence}")
+        careful = decision.careful
+        if decision.blamed is not None:
+            excluded[decision.blamed] = decision.sentence
+        if not decision.restart:
+            recording.finished = True
+
+
+def _on_devices(plan: Plan, ready: m.Ready) -> Plan:
+    try:
+        return on_devices(plan, ready.environment)
+    except DeviceError as error:
+        raise CommandError(MISSING, str(error)) from None
+
+
+def _make_folder(folder: Path) -> None:
+    """Before anything is measured: a folder that cannot be written would lose all of it."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe = folder / ".attnscope-probe"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise CommandError(INPUT, f"--out {folder}: cannot be written: {error.strerror or error}") from None

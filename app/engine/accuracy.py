@@ -1,0 +1,200 @@
+"""Errors of outputs and gradients against float64, beside native's own.
+
+The rule: an error of at most twice native's at the same precision (three times for gradients), where
+native's counts as at least one rounding unit of the tensor's largest magnitude. The gradient of `k_bias` is
+zero in exact arithmetic, so its unit is that of the terms it sums: `q_bias`'s gradient. With a single token
+the same holds of all gradients of q and k, whose terms are as large as v's.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import msgspec
+import torch
+from torch import Tensor
+
+from app.core.measurements import Accuracy, TensorError
+from app.core.workload import Workload
+from app.engine.implementations import native
+from app.engine.inputs import PARTS, Forward, Inputs, on_batch_slice
+
+OUTPUT_FACTOR = 2.0
+GRADIENT_FACTOR = 3.0
+MAX_BYTES = 1 << 30
+MAX_FLOPS = 4e10
+BEYOND = sys.float_info.max
+"""Stands for an error that is no number: JSON has neither NaN nor infinity."""
+
+LIVE_FLOPS = 6e9
+"""While something is shown live, a check must not hold the next sample up for long."""
+
+Tensors = dict[str, Tensor]
+Prepare = Callable[[Workload, Inputs], Forward]
+
+
+@dataclass(frozen=True)
+class Reference:
+    """The exact values [float64, on the CPU] on `inputs`, and native's largest absolute error of each."""
+
+    inputs: Inputs
+    exact: Tensors
+    native_max_abs: dict[str, float]
+
+
+def checked_batch(workload: Workload, max_flops: float = MAX_FLOPS) -> int:
+    """How many sequences of the batch can be checked within the limits; 0 if not even one."""
+    per_sequence = msgspec.structs.replace(workload, batch=1)
+    scores = workload.num_heads * workload.seq_len**2 * 8
+    activations = workload.seq_len * workload.embed_dim * 8
+    # Scores, their masked copy, probabilities and, backward, a gradient of each or so.
+    needed = (scores * 4 + activations * 10) * (2 if workload.backward else 1)
+    parameters = 4 * workload.embed_dim**2 * 8 * (3 if workload.backward else 1)
+    if parameters > MAX_BYTES:
+        return 0
+    fit = min((MAX_BYTES - parameters) // needed, int(max_flops // per_sequence.flops))
+    return max(0, min(workload.batch, fit))
+
+
+def run_once(prepare: Prepare, inputs: Inputs) -> Tensors:
+    """The output and, in forward_backward mode, nine gradients: float64 copies on the CPU."""
+    workload = inputs.workload
+    before = torch.is_grad_enabled()
+    torch.set_grad_enabled(workload.backward)
+    try:
+        output = inputs.call(prepare(workload, inputs))()
+        found = {"output": _exact_copy(output)}
+        if workload.backward:
+            found |= {f"grad_{name}": _exact_copy(tensor) for name, tensor in inputs.gradients().items()}
+    finally:
+        inputs.clear_gradients()
+        torch.set_grad_enabled(before)
+    return found
+
+
+def make_reference(inputs: Inputs) -> Reference:
+    """The float64 values for `inputs`, and how far native at `inputs`' precision is from them."""
+    exact = _exact(inputs)
+    measured = run_once(native.prepare, inputs)
+    return Reference(inputs, exact, {name: _max_abs(measured[name] - value) for name, value in exact.items()})
+
+
+def compare(measured: Tensors, reference: Reference) -> Accuracy:
+    """Hold `measured` against `reference` by the rule."""
+    info = torch.finfo(getattr(torch, reference.inputs.workload.dtype))
+    tensors = {}
+    for name, exact in reference.exact.items():
+        scale = reference.exact[_summed_in(name, reference.inputs.workload)]
+        # Below the normal numbers, which float16 reaches soon, the unit shrinks no further.
+        unit = info.eps * max(_max_abs(scale), info.tiny)
+        factor = OUTPUT_FACTOR if name == "output" else GRADIENT_FACTOR
+        bound = min(BEYOND, factor * max(reference.native_max_abs[name], unit))
+        tensors[name] = _error(measured.get(name), exact, reference.native_max_abs[name], bound)
+    return Accuracy(ok=all(tensor.ok for tensor in tensors.values()), tensors=tensors)
+
+
+def _summed_in(name: str, workload: Workload) -> str:
+    """The tensor whose magnitude is that of the terms summed in `name`: itself, unless they cancel out."""
+    if workload.seq_len == 1 and name.startswith(("grad_q", "grad_k")):
+        # The softmax of a single score is 1 whatever q and k are.
+        return name.replace("_q_", "_v_").replace("_k_", "_v_")
+    return "grad_q_bias" if name == "grad_k_bias" else name
+
+
+def inputs_for_check(inputs: Inputs, max_flops: float = MAX_FLOPS) -> Inputs | None:
+    """`inputs`, or as much of their batch as can be checked; None if not even one sequence can."""
+    batch = checked_batch(inputs.workload, max_flops)
+    if batch == 0:
+        return None
+    return inputs if batch == inputs.workload.batch else on_batch_slice(inputs, batch)
+
+
+def _exact(inputs: Inputs) -> Tensors:
+    """The native steps in float64 on the CPU.
+
+    For a float64 workload there is nothing more exact to be had from torch. It is computed on permuted
+    features instead: equal in exact arithmetic, other sums in floating point, so that what native rounds
+    away shows, and is not hidden by rounding alike.
+    """
+    workload = msgspec.structs.replace(inputs.workload, dtype="float64", device="cpu")
+    backward = workload.backward
+    x = _exact_copy(inputs.x)
+    parts = {name: _exact_copy(part) for name, part in inputs.parts.items()}
+    permute = inputs.workload.dtype == "float64"
+    if permute:
+        across, within = _flips(workload)
+        x = x[..., across]
+        for letter in "qkv":
+            parts[f"{letter}_weight"] = parts[f"{letter}_weight"][within][:, across]
+            parts[f"{letter}_bias"] = parts[f"{letter}_bias"][within]
+        parts["out_weight"] = parts["out_weight"][:, within]
+    x = x.contiguous().requires_grad_(backward)
+    leaves = [parts[name].contiguous().requires_grad_(backward) for name in PARTS]
+    with torch.set_grad_enabled(backward):
+        output = native.self_attention(x, *leaves, workload.num_heads, workload.causal)
+        exact = {"output": output.detach()}
+        if not backward:
+            return exact
+        assert inputs.output_gradient is not None
+        output.backward(_exact_copy(inputs.output_gradient))
+    gradients = {"x": x.grad, **{name: leaf.grad for name, leaf in zip(PARTS, leaves, strict=True)}}
+    if permute:
+        back_across, back_within = torch.argsort(across), torch.argsort(within)
+        gradients["x"] = gradients["x"][..., back_across]
+        for letter in "qkv":
+            gradients[f"{letter}_weight"] = gradients[f"{letter}_weight"][back_within][:, back_across]
+            gradients[f"{letter}_bias"] = gradients[f"{letter}_bias"][back_within]
+        gradients["out_weight"] = gradients["out_weight"][:, back_within]
+    return exact | {f"grad_{name}": gradient for name, gradient in gradients.items()}
+
+
+def _flips(workload: Workload) -> tuple[Tensor, Tensor]:
+    """Permutations of E: over the whole embedding, and within and among heads; each head stays whole."""
+    width, head_dim = workload.embed_dim, workload.head_dim
+    across = torch.arange(width).flip(0)
+    # Interleaved rather than flipped: a flip alone may keep the pairs that a vectorised sum adds first.
+    across = torch.cat([across[0::2], across[1::2]])
+    within_head = torch.cat([torch.arange(head_dim)[1::2], torch.arange(head_dim)[0::2]]).flip(0)
+    within = torch.arange(width).view(-1, head_dim)[:, within_head].reshape(-1)
+    return across, within
+
+
+def _error(measured: Tensor | None, exact: Tensor, native_max_abs: float, bound: float) -> TensorError:
+    if measured is None or measured.shape != exact.shape:
+        return TensorError(BEYOND, native_max_abs, bound, ok=False)
+    difference = measured - exact
+    max_abs = _max_abs(difference)
+    norm, own_norm = float(exact.norm()), float(measured.norm())
+    cosine = None
+    if norm > 0 and own_norm > 0 and math.isfinite(own_norm):
+        # Normalised first: the product of two small norms may be zero.
+        cosine = float(torch.dot((measured / own_norm).flatten(), (exact / norm).flatten()))
+    return TensorError(
+        max_abs=max_abs,
+        native_max_abs=native_max_abs,
+        bound=bound,
+        # Where native gave no number either, being as bad is not being right.
+        ok=max_abs <= bound and max_abs < BEYOND,
+        rel_l2=_finite(float(difference.norm()) / norm) if norm > 0 else None,
+        cosine=None if cosine is None else _finite(cosine),
+        bias=_finite(float(difference.mean())) if difference.numel() else None,
+    )
+
+
+def _finite(number: float) -> float | None:
+    return number if math.isfinite(number) else None
+
+
+def _max_abs(tensor: Tensor) -> float:
+    """The largest magnitude; `BEYOND` where there is a NaN or an infinity."""
+    if tensor.numel() == 0:
+        return 0.0
+    largest = float(tensor.abs().max())
+    return largest if math.isfinite(largest) else BEYOND
+
+
+def _exact_copy(tensor: Tensor) -> Tensor:
+    return tensor.detach().to(device="cpu", dtype=torch.float64, copy=True)

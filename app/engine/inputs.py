@@ -1,0 +1,153 @@
+"""Seeded tensors and the one set of parameters that every contender of a workload shares."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor, nn
+
+from app.core.workload import Workload
+
+Forward = Callable[[], Tensor]
+"""An implementation made ready for its inputs: one forward pass, output [B, S, E]."""
+
+PARTS = (
+    "q_weight",
+    "q_bias",
+    "k_weight",
+    "k_bias",
+    "v_weight",
+    "v_bias",
+    "out_weight",
+    "out_bias",
+)
+
+BIAS_STD = 0.1
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What one workload is computed on.
+
+    `x` [B, S, E]. `layer` holds the parameters packed, as `nn.MultiheadAttention` does; `parts` are the same
+    numbers in the same memory as separate leaves, as a layer written step by step owns them (a slice of the
+    packed weight would cost it copies in the backward pass that no such layer pays).
+    `output_gradient` [B, S, E] is what the backward pass starts from; None in forward mode.
+    """
+
+    workload: Workload
+    x: Tensor
+    layer: nn.MultiheadAttention
+    parts: Mapping[str, Tensor]
+    output_gradient: Tensor | None
+    leaves: tuple[Tensor, ...] = field(repr=False, default=())
+
+    def call(self, forward: Forward) -> Forward:
+        """What is measured: `forward` itself, or a training step around it without the optimiser."""
+        if self.output_gradient is None:
+            return forward
+        leaves, gradient = self.leaves, self.output_gradient
+
+        def step() -> Tensor:
+            for leaf in leaves:
+                leaf.grad = None
+            output = forward()
+            output.backward(gradient)
+            return output
+
+        return step
+
+    def clear_gradients(self) -> None:
+        for leaf in self.leaves:
+            leaf.grad = None
+
+    def gradients(self) -> dict[str, Tensor]:
+        """Gradients after a step: `x` [B, S, E] and each of `PARTS`, whichever leaves they gathered in."""
+        found = {"x": _gradient(self.x, "x")}
+        if any(part.grad is not None for part in self.parts.values()):
+            return found | {name: _gradient(self.parts[name], name) for name in PARTS}
+        packed_weight = _gradient(self.layer.in_proj_weight, "in_proj_weight").chunk(3)
+        packed_bias = _gradient(self.layer.in_proj_bias, "in_proj_bias").chunk(3)
+        for letter, weight, bias in zip("qkv", packed_weight, packed_bias, strict=True):
+            found[f"{letter}_weight"], found[f"{letter}_bias"] = weight, bias
+        found["out_weight"] = _gradient(self.layer.out_proj.weight, "out_weight")
+        found["out_bias"] = _gradient(self.layer.out_proj.bias, "out_bias")
+        return found
+
+
+def make_inputs(workload: Workload, seed: int = 0) -> Inputs:
+    """Seeded inputs for `workload`, whose device is resolved ("cpu" or "cuda:N").
+
+    The same seed gives the same numbers on every device; torch's global random state is left alone.
+    Weights are drawn with a standard deviation of 1/sqrt(E), so that activations stay near 1 at any size.
+    Raises what torch raises when the memory does not suffice.
+    """
+    dtype = getattr(torch, workload.dtype)
+    device = torch.device(workload.device)
+    generator = torch.Generator().manual_seed(seed)
+    draw_dtype = torch.float64 if dtype == torch.float64 else torch.float32
+
+    def normal(*shape: int, std: float = 1.0) -> Tensor:
+        drawn = torch.empty(shape, dtype=draw_dtype).normal_(0.0, std, generator=generator)
+        return drawn.to(device=device, dtype=dtype)
+
+    width = workload.embed_dim
+    shape = (workload.batch, workload.seq_len, width)
+    # Made without memory first: its own initialisation would use the global random state.
+    layer = nn.MultiheadAttention(width, workload.num_heads, batch_first=True, device="meta", dtype=dtype)
+    layer = layer.to_empty(device=device).train(workload.backward)
+    with torch.no_grad():
+        for name, parameter in layer.named_parameters():
+            std = BIAS_STD if name.endswith("bias") else width**-0.5
+            parameter.copy_(normal(*parameter.shape, std=std))
+    layer.requires_grad_(workload.backward)
+    parts = {
+        name: part.requires_grad_(workload.backward) for name, part in separate_parameters(layer).items()
+    }
+    x = normal(*shape).requires_grad_(workload.backward)
+    output_gradient = normal(*shape) if workload.backward else None
+    return Inputs(
+        workload=workload,
+        x=x,
+        layer=layer,
+        parts=parts,
+        output_gradient=output_gradient,
+        leaves=(x, *layer.parameters(), *parts.values()) if workload.backward else (),
+    )
+
+
+def separate_parameters(layer: nn.MultiheadAttention) -> dict[str, Tensor]:
+    """`PARTS` as tensors without history that share `layer`'s memory: weights [E, E], biases [E]."""
+    weights = layer.in_proj_weight.detach().chunk(3)
+    biases = layer.in_proj_bias.detach().chunk(3)
+    parts = {}
+    for letter, weight, bias in zip("qkv", weights, biases, strict=True):
+        parts[f"{letter}_weight"], parts[f"{letter}_bias"] = weight.detach(), bias.detach()
+    parts["out_weight"] = layer.out_proj.weight.detach()
+    parts["out_bias"] = layer.out_proj.bias.detach()
+    return parts
+
+
+def on_batch_slice(inputs: Inputs, batch: int) -> Inputs:
+    """The first `batch` sequences of `inputs` with the same parameters, as inputs of their own."""
+    import msgspec
+
+    backward = inputs.workload.backward
+    x = inputs.x.detach()[:batch].clone().requires_grad_(backward)
+    gradient = None if inputs.output_gradient is None else inputs.output_gradient[:batch].clone()
+    return Inputs(
+        workload=msgspec.structs.replace(inputs.workload, batch=batch),
+        x=x,
+        layer=inputs.layer,
+        parts=inputs.parts,
+        output_gradient=gradient,
+        leaves=(x, *inputs.leaves[1:]) if backward else (),
+    )
+
+
+def _gradient(leaf: Tensor, name: str) -> Tensor:
+    if leaf.grad is None:
+        raise RuntimeError(f"the backward pass left no gradient for {name}")
+    return leaf.grad

@@ -1,0 +1,298 @@
+"""What live and headless runs of a plan have in common: lanes reported, rounds sampled, results sent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+from app.core.catalog import TWIN
+from app.core.messages import (
+    Active,
+    Checked,
+    ContenderState,
+    Counted,
+    CountFailed,
+    Sample,
+    Samples,
+    Start,
+)
+from app.core.workload import Workload
+from app.engine.failures import Failure
+from app.engine.lanes import Bench, Lane
+from app.engine.profiler_protocol import CountPassed, CountRefused, CountRequest
+from app.engine.sampling import Block, round_order
+from app.engine.shop import Shop
+
+BATCH_S = 0.08
+"""Samples are sent together this often: often enough for the eye, seldom enough to cost nothing."""
+
+NOT_BUILT = "the extension is not built yet"
+BEING_BUILT = "the extension is being built"
+
+Step = Literal["prepare", "first call", "accuracy", "sample", "count"]
+Units = Iterator[float]
+"""A run as small units of work. After each it yields how many seconds it has nothing to do: 0 for none."""
+
+
+class DeviceLostError(Exception):
+    """The device's context is of no use any more: a new worker is needed."""
+
+
+class Run:
+    """A run of one `Start`. `units` is driven by the worker's main thread, which looks at commands between
+    two units; the other methods are called by it in between.
+    """
+
+    def __init__(self, start: Start, shop: Shop) -> None:
+        self.start = start
+        self.shop = shop
+        self.index = 0
+        self.bench: Bench | None = None
+        self.round = 0
+        self._batch: list[Sample] = []
+        self._batch_since = 0.0
+        self._requests: dict[int, tuple[int, str]] = {}
+
+    # ---- to be driven ----------------------------------------------------------------------------------
+
+    def units(self) -> Units:
+        raise NotImplementedError
+
+    def extension_changed(self) -> None:
+        """The build went on, ended or failed."""
+
+    def prepared_in_background(self, token: object, error: BaseException | None) -> None:
+        """A preparation in the background ended."""
+
+    def counted(self, reply: CountPassed | CountRefused) -> None:
+        """The profiler answered one of this run's requests; those of others are ignored."""
+        if reply.id not in self._requests:
+            return
+        index, name = self._requests.pop(reply.id)
+        generation = self.start.generation
+        if isinstance(reply, CountRefused):
+            self.shop.send(CountFailed(generation, index, name, reply.reason))
+            return
+        message = Counted(
+            generation,
+            index,
+            name,
+            reply.counts,
+            reply.memory,
+            reply.pid,
+            reply.profiled_seconds,
+            reply.trace_gz,
+        )
+        if self.bench is not None and index == self.index:
+            self.bench.lane(name).counted = message
+        self.shop.send(message)
+
+    def close(self) -> None:
+        """Send what is left. The bench stays, for whoever takes it over."""
+        self.flush()
+
+    # ---- lanes -----------------------------------------------------------------------------------------
+
+    @property
+    def lanes(self) -> list[Lane]:
+        """The plan's contenders in its order."""
+        assert self.bench is not None
+        return [self.bench.lane(name) for name in self.start.plan.implementations]
+
+    @property
+    def baseline(self) -> Lane | None:
+        name = self.start.plan.baseline
+        if self.bench is None or name not in self.start.plan.implementations:
+            return None
+        return self.bench.lane(name)
+
+    @property
+    def ready(self) -> list[Lane]:
+        return [lane for lane in self.lanes if lane.is_ready]
+
+    @property
+    def counts_pending(self) -> bool:
+        return bool(self._requests)
+
+    def new_bench(self, workload: Workload) -> Bench:
+        """A bench for `workload`, whose device is resolved."""
+        plan = self.start.plan
+        watch = self.shop.stopwatch(workload.device)
+        return Bench(
+            workload,
+            self.shop.registry,
+            watch,
+            lambda text: self.shop.notice(text, "warning"),
+            plan.measure.threads,
+            self.shop.seed,
+        )
+
+    def report(self, lane: Lane) -> None:
+        self.shop.send(
+            ContenderState(
+                self.start.generation, self.index, lane.id, lane.state, lane.reason, lane.remedy, lane.path
+            )
+        )
+
+    def announce(self, lane: Lane, step: Step) -> None:
+        """Say what is about to be done. What was sampled before is sent first, so that it survives."""
+        self.flush()
+        self.shop.send(Active(self.start.generation, self.index, lane.id, step))
+
+    def open_bench(self) -> bool:
+        """Make the inputs; where that fails, every lane is left with the reason."""
+        assert self.bench is not None
+        failure = self.bench.open()
+        if failure is None:
+            return True
+        for lane in self.lanes:
+            self._settle(lane, failure)
+        return False
+
+    def refuse_all(self, reason: str, remedy: str = "") -> None:
+        for name in self.start.plan.implementations:
+            self.shop.send(
+                ContenderState(self.start.generation, self.index, name, "unavailable", reason, remedy)
+            )
+
+    def admit(self, lane: Lane) -> bool:
+        """Whether `lane` may be prepared now; if not, its state says why and was reported."""
+        assert self.bench is not None
+        excluded = self.start.excluded.get(lane.id)
+        failure: Failure | None = None
+        if excluded is not None:
+            failure = Failure("failed", excluded)
+        elif lane.needs_extension and self.shop.extension.state != "loaded":
+            self._wait_for_extension(lane)
+            return False
+        else:
+            failure = self.bench.obstacle(lane)
+        if failure is None:
+            return True
+        self._settle(lane, failure)
+        return False
+
+    def prepare(self, lane: Lane) -> None:
+        """Prepare `lane` here and now, and report how it ended."""
+        assert self.bench is not None
+        lane.state = "preparing"
+        self.report(lane)
+        failure = self.bench.prepare(lane, lambda step: self.announce(lane, step))  # type: ignore[arg-type]
+        if failure is not None:
+            self._settle(lane, failure)
+            return
+        if lane is self.baseline:
+            self.bench.twin_of(lane)
+        self.report(lane)
+
+    def inspect(self, lane: Lane) -> None:
+        assert self.bench is not None
+        self.announce(lane, "accuracy")
+        failure = self.bench.inspect(lane)
+        if failure is not None:
+            self._settle(lane, failure)
+        elif lane.path:
+            self.report(lane)
+
+    def check(self, lane: Lane) -> None:
+        assert self.bench is not None
+        self.announce(lane, "accuracy")
+        failure = self.bench.check(lane)
+        if failure is not None:
+            self._settle(lane, failure)
+        elif lane.accuracy is not None:
+            self.shop.send(Checked(self.start.generation, self.index, lane.id, lane.accuracy))
+
+    def request_counts(self, lanes: Sequence[Lane]) -> None:
+        assert self.bench is not None
+        for lane in lanes:
+            lane.asked_counts = True
+            request = CountRequest(
+                id=self.shop.request_id(),
+                workload=self.bench.workload,
+                implementation=lane.id,
+                library=self.shop.extension.library if lane.needs_extension else None,
+                library_key=self.shop.extension.key if lane.needs_extension else "",
+                seed=self.bench.seed,
+                threads=self.bench.state.threads,
+            )
+            self._requests[request.id] = (self.index, lane.id)
+            self.shop.profiler.request(request)
+
+    # ---- rounds ----------------------------------------------------------------------------------------
+
+    def run_round(self) -> Units:
+        """One block of every ready contender, and of the baseline's twin; a unit each."""
+        assert self.bench is not None
+        lanes = self.ready
+        if self.baseline is not None and self.baseline.is_ready:
+            lanes.append(self.bench.twin_of(self.baseline))
+        number = self.round
+        self.round += 1
+        for place in round_order(len(lanes), number):
+            if lanes[place].is_ready:
+                self._sample(lanes[place], number)
+                yield 0.0
+
+    def took(self, lane: Lane, sample: Sample) -> None:
+        """A sample was taken: for runs that decide by them."""
+
+    def flush(self) -> None:
+        if not self._batch:
+            return
+        names = (*self.start.plan.implementations, TWIN)
+        self.shop.send(Samples(self.start.generation, self.index, self.shop.pid, names, tuple(self._batch)))
+        self._batch.clear()
+
+    def _sample(self, lane: Lane, number: int) -> None:
+        assert self.bench is not None
+        if self.start.careful:
+            self.announce(lane if lane.id != TWIN or self.baseline is None else self.baseline, "sample")
+        before = self.shop.disturbance()
+        block = self.bench.sample(lane)
+        if isinstance(block, Failure):
+            if lane.id == TWIN and self.baseline is not None:
+                self._settle(self.baseline, block)
+            else:
+                self._settle(lane, block)
+            return
+        self._keep(lane, number, block, before or self.shop.disturbance())
+
+    def _keep(self, lane: Lane, number: int, block: Block, disturbed: str) -> None:
+        names = (*self.start.plan.implementations, TWIN)
+        sample = Sample(
+            round=number,
+            implementation=names.index(lane.id),
+            at_s=block.at_s,
+            seconds=block.seconds,
+            calls=block.calls,
+            disturbed=disturbed,
+            device_seconds=block.device_seconds,
+        )
+        assert self.bench is not None
+        now = self.bench.watch.now()
+        if not self._batch:
+            self._batch_since = now
+        self._batch.append(sample)
+        self.took(lane, sample)
+        # The first is waited for: somebody turned a knob.
+        if not lane.sampled or now - self._batch_since >= BATCH_S:
+            lane.sampled = True
+            self.flush()
+
+    def _settle(self, lane: Lane, failure: Failure) -> None:
+        lane.fail(failure)
+        if lane is self.baseline and self.bench is not None:
+            self.bench.twin_of(lane)
+        self.flush()
+        self.report(lane)
+        if failure.device_lost:
+            raise DeviceLostError(failure.reason)
+
+    def _wait_for_extension(self, lane: Lane) -> None:
+        extension = self.shop.extension
+        if extension.state == "failed":
+            lane.settle("unavailable", extension.reason, extension.remedy)
+        else:
+            lane.settle("waiting", BEING_BUILT if extension.state == "building" else NOT_BUILT)
+        self.report(lane)

@@ -1,0 +1,122 @@
+"""Latency: blocks of calls, their length, and the order of contenders within a round.
+
+Used only in a process that never profiles: the profiler leaves a process slower than it was.
+"""
+
+from __future__ import annotations
+
+import gc
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from itertools import repeat
+from typing import Any
+
+from app.engine.stopwatch import Stopwatch
+
+BLOCK_S = 1e-3
+"""A block lasts at least this long, so that reading the clock (some 50 ns) is lost in it."""
+
+MAX_CALLS = 1000
+WARM_UP_S = 0.02
+WARM_UP_CALLS = 3
+STEADY = 1.1
+"""A call within this factor of the fastest before it, either way, counts as steady."""
+
+Call = Callable[[], Any]
+
+
+@dataclass(frozen=True)
+class Block:
+    """`calls` calls that ended at `at_s` (since 1970) and took `seconds` each on the host's clock.
+
+    `device_seconds` is the same on the device's own clock, per call; None on a CPU.
+    """
+
+    calls: int
+    seconds: float
+    at_s: float
+    device_seconds: float | None
+
+
+def time_block(call: Call, calls: int, watch: Stopwatch) -> Block:
+    """Time `calls` calls in a row, with the garbage collector held and the device idle at both ends.
+
+    Where a block has several calls it measures a warm cache: one untimed call goes ahead, since the
+    contender before it left its own data there.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        if calls > 1:
+            call()
+        watch.synchronise()
+        begin = watch.now()
+        first = watch.mark()
+        for _ in repeat(None, calls):
+            call()
+        second = watch.mark()
+        watch.synchronise()
+        elapsed = watch.now() - begin
+        on_device = watch.between(first, second)
+    finally:
+        if was_enabled:
+            gc.enable()
+    return Block(calls, elapsed / calls, watch.wall(), None if on_device is None else on_device / calls)
+
+
+def warm_up(call: Call, watch: Stopwatch) -> float:
+    """Call until steady, and return the fastest call's seconds. The first call was made before.
+
+    Bounded in calls too, for a clock that stands still.
+    """
+    fastest = math.inf
+    spent = 0.0
+    for done in range(1, MAX_CALLS + 1):
+        watch.synchronise()
+        begin = watch.now()
+        call()
+        watch.synchronise()
+        took = watch.now() - begin
+        spent += took
+        steady = fastest / STEADY <= took <= STEADY * fastest
+        fastest = min(fastest, took)
+        if spent >= WARM_UP_S or (done >= WARM_UP_CALLS and steady and spent >= BLOCK_S):
+            break
+    return fastest
+
+
+def calls_per_block(seconds_per_call: float) -> int:
+    """How many calls make a block of `BLOCK_S`, from 1 to `MAX_CALLS`."""
+    if seconds_per_call * MAX_CALLS <= BLOCK_S:
+        return MAX_CALLS
+    return max(1, math.ceil(BLOCK_S / seconds_per_call))
+
+
+@cache
+def _orders(n: int) -> tuple[tuple[int, ...], ...]:
+    """A Williams square: over its rows each contender takes each place, and follows each other, equally often.
+
+    Source: E. J. Williams, Experimental designs balanced for the estimation of residual effects of
+    treatments, Australian Journal of Scientific Research A 2 (1949).
+    """
+    first = [0]
+    low, high = 1, n - 1
+    while low <= high:
+        first.append(low)
+        if low != high:
+            first.append(high)
+        low, high = low + 1, high - 1
+    rows = [tuple((place + shift) % n for place in first) for shift in range(n)]
+    if n % 2:
+        rows += [tuple(reversed(row)) for row in rows]
+    return tuple(rows)
+
+
+def round_order(n: int, number: int) -> tuple[int, ...]:
+    """The order of `n` contenders in round `number`: a permutation of range(n), the same every time."""
+    if n == 0:
+        return ()
+    rows = _orders(n)
+    return rows[number % len(rows)]

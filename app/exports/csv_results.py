@@ -1,0 +1,68 @@
+"""Results as CSV: a row per workload and implementation, figures unrounded."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+from app.core.fields import fields_of
+from app.core.recording import Recording
+from app.core.results import Entry, all_entries
+from app.core.workload import Workload
+
+LATENCY = ("median_s", "q1_s", "q3_s", "p90_s", "p99_s", "min_s", "n")
+SPEED_UP = ("median", "low", "high", "noise_floor", "rounds")
+
+
+def render(recording: Recording) -> bytes:
+    """Times in seconds, memory in bytes; an empty cell where nothing was measured."""
+    out = io.StringIO(newline="")
+    writer = csv.writer(out)
+    names = list(fields_of(Workload))
+    writer.writerow(
+        [
+            *names,
+            "implementation",
+            "baseline",
+            "status",
+            "reason",
+            *(f"latency_{name}" for name in LATENCY),
+            *(f"speed_up_{name}" for name in SPEED_UP),
+            "verdict",
+            "python_calls_forward",
+            "python_calls_backward",
+            "operator_calls_forward",
+            "operator_calls_backward",
+            "kernel_launches_forward",
+            "kernel_launches_backward",
+            "peak_bytes",
+            "accuracy_ok",
+            "accuracy_max_abs",
+        ]
+    )
+    for entry in all_entries(recording):
+        writer.writerow([*(getattr(entry.workload, name) for name in names), *_figures(entry)])
+    return out.getvalue().encode()
+
+
+def _figures(entry: Entry) -> list[object]:
+    counts, accuracy = entry.counts, entry.accuracy
+    return [
+        entry.implementation,
+        entry.baseline,
+        entry.status,
+        entry.reason,
+        *(getattr(entry.latency, name, None) for name in LATENCY),
+        *(getattr(entry.speed_up, name, None) for name in SPEED_UP),
+        entry.verdict,
+        *_phases(counts.python_calls),
+        *_phases(counts.operator_calls),
+        *_phases(counts.kernel_launches),
+        entry.memory.peak_bytes,
+        None if accuracy is None else accuracy.ok,
+        None if accuracy is None else accuracy.worst,
+    ]
+
+
+def _phases(counts: dict[str, int | None] | None) -> tuple[int | None, int | None]:
+    return (None, None) if counts is None else (counts["forward"], counts["backward"])

@@ -1,0 +1,37 @@
+"""A recording as Markdown, for an issue or a chat."""
+
+from __future__ import annotations
+
+from app.core.recording import Recording
+from app.core.results import all_entries, entries_of
+from app.exports import rows
+
+
+def render(recording: Recording) -> bytes:
+    """A table per workload, the environment, the method."""
+    plan = recording.plan
+    lines = [f"# {plan.title if plan else 'AttnScope recording'}", ""]
+    if plan is not None and plan.about:
+        lines += [plan.about, ""]
+    on_device = rows.has_device(all_entries(recording))
+    for record in recording.records if plan is not None else ():
+        assert plan is not None
+        entries = entries_of(record, plan.baseline, plan.implementations)
+        lines += [f"## {record.workload.label}, {record.workload.device}", ""]
+        lines += table(rows.columns(on_device), [rows.cells(entry, on_device) for entry in entries])
+        lines.append("")
+    lines += ["## Environment", ""]
+    lines += [f"- {title}: {value}" for title, value in rows.environment_rows(recording.environment)]
+    lines += ["", "## Method", "", rows.METHOD, ""]
+    return "\n".join(lines).encode()
+
+
+def table(titles: tuple[str, ...], body: list[tuple[str, ...]]) -> list[str]:
+    """A Markdown table, first column left, the others right."""
+    head = "| " + " | ".join(escape(title) for title in titles) + " |"
+    rule = "|---|" + "---:|" * (len(titles) - 1)
+    return [head, rule, *("| " + " | ".join(escape(cell) for cell in row) + " |" for row in body)]
+
+
+def escape(cell: str) -> str:
+    return cell.replace("\\", "\\\\").replace("|", "\\|").replace("\n", " ")

@@ -1,0 +1,116 @@
+"""Charts of a report as SVG text: no library, no script, readable for good."""
+
+from __future__ import annotations
+
+from html import escape
+
+from app.core import text
+from app.core.catalog import contender
+from app.core.results import Entry
+
+WIDTH = 720
+ROW = 30
+LABEL = 170
+VALUE = 90
+TOP = 8
+AXIS = 26
+
+
+def latency_chart(entries: tuple[Entry, ...]) -> str:
+    """Median as a mark, quartiles as a band, p99 as a tick; axis in µs from zero. Empty if nothing ran."""
+    measured = [entry for entry in entries if entry.latency is not None]
+    tops = [e.latency.p90_s or e.latency.median_s for e in measured if e.latency is not None]
+    if not tops:
+        return ""
+    top = max(tops) * 1.05
+    plot = WIDTH - LABEL - VALUE
+    rows = []
+    for index, entry in enumerate(measured):
+        latency = entry.latency
+        assert latency is not None
+        y = TOP + index * ROW + ROW / 2
+        x = [
+            LABEL + plot * min(v, top) / top for v in (latency.q1_s or 0, latency.median_s, latency.q3_s or 0)
+        ]
+        name = entry.implementation
+        rows.append(_label(entry, y))
+        if latency.q1_s is not None:
+            rows.append(
+                f'<rect class="s-{_slug(name)} band" x="{x[0]:.1f}" y="{y - 8:.1f}" '
+                f'width="{max(x[2] - x[0], 1):.1f}" height="16"/>'
+            )
+        rows.append(
+            f'<line class="s-{_slug(name)} median" x1="{x[1]:.1f}" x2="{x[1]:.1f}" '
+            f'y1="{y - 10:.1f}" y2="{y + 10:.1f}"/>'
+        )
+        rows.append(_value(text.micros(latency.median_s) + " µs", y))
+    height = TOP + len(measured) * ROW + AXIS
+    return _svg(height, "Median latency with quartiles, µs", _axis(top * 1e6, height, plot) + "".join(rows))
+
+
+def calls_chart(entries: tuple[Entry, ...], what: str, title: str) -> str:
+    """Bars of a count per call, forward solid and backward lighter. Empty if nothing was counted.
+
+    `what` names the field of `ResultCounts`.
+    """
+    counted = []
+    for entry in entries:
+        phases: dict[str, int | None] | None = getattr(entry.counts, what)
+        if phases is not None and any(value is not None for value in phases.values()):
+            counted.append((entry, phases["forward"] or 0, phases["backward"] or 0))
+    if not counted:
+        return ""
+    top = max(forward + backward for _, forward, backward in counted) or 1
+    plot = WIDTH - LABEL - VALUE
+    rows = []
+    for index, (entry, forward, backward) in enumerate(counted):
+        y = TOP + index * ROW + ROW / 2
+        split, end = plot * forward / top, plot * (forward + backward) / top
+        slug = _slug(entry.implementation)
+        rows.append(_label(entry, y))
+        rows.append(f'<rect class="s-{slug}" x="{LABEL}" y="{y - 8:.1f}" width="{split:.1f}" height="16"/>')
+        rows.append(
+            f'<rect class="s-{slug} backward" x="{LABEL + split:.1f}" y="{y - 8:.1f}" '
+            f'width="{end - split:.1f}" height="16"/>'
+        )
+        parts = f" ({forward} + {backward})" if backward else ""
+        rows.append(_value(f"{forward + backward}{parts}", y))
+    return _svg(TOP + len(counted) * ROW + 4, title, "".join(rows))
+
+
+def series_css(entries: tuple[Entry, ...]) -> str:
+    """Colours of the contenders in both schemes."""
+    names = dict.fromkeys(entry.implementation for entry in entries)
+    light = "".join(f".s-{_slug(n)}{{fill:{contender(n).light};stroke:{contender(n).light}}}" for n in names)
+    dark = "".join(f".s-{_slug(n)}{{fill:{contender(n).dark};stroke:{contender(n).dark}}}" for n in names)
+    return f"{light}@media (prefers-color-scheme: dark){{{dark}}}"
+
+
+def _svg(height: float, title: str, body: str) -> str:
+    return (
+        f'<svg viewBox="0 0 {WIDTH} {height:.0f}" role="img" aria-label="{escape(title, quote=True)}">'
+        f"<title>{escape(title)}</title>{body}</svg>"
+    )
+
+
+def _label(entry: Entry, y: float) -> str:
+    return f'<text class="label" x="0" y="{y + 4:.1f}">{escape(contender(entry.implementation).title)}</text>'
+
+
+def _value(words: str, y: float) -> str:
+    return f'<text class="value" x="{WIDTH}" y="{y + 4:.1f}">{escape(words)}</text>'
+
+
+def _axis(top: float, height: float, plot: float) -> str:
+    parts = []
+    for step in range(5):
+        x = LABEL + plot * step / 4
+        parts.append(f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{TOP}" y2="{height - AXIS}"/>')
+        parts.append(
+            f'<text class="tick" x="{x:.1f}" y="{height - 8:.0f}">{text.number(top * step / 4)}</text>'
+        )
+    return "".join(parts)
+
+
+def _slug(name: str) -> str:
+    return "".join(c if c.isascii() and c.isalnum() else "-" for c in name)

@@ -1,0 +1,56 @@
+"""Makes the Qt application, the session and the window, and runs them."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from pathlib import Path
+
+from PySide6.QtCore import QTimer
+from PySide6.QtWidgets import QApplication
+
+from app.core.files import RecordingError
+from app.core.plan import read_profile
+from app.core.version import VERSION
+from app.gui.preferences import Preferences
+from app.gui.session import Session
+from app.gui.window import MainWindow
+
+
+def start(path: Path | None, theme: str | None) -> int:
+    """Open the window, on a recording or a profile if `path` is one; return its exit code.
+
+    Raises `RecordingError` or `ProfileError` for a file that cannot be opened, before anything is shown.
+    """
+    application = QApplication(sys.argv[:1])
+    application.setApplicationName("AttnScope")
+    application.setApplicationVersion(VERSION)
+    application.setDesktopFileName("attnscope")
+    preferences = Preferences.load()
+    if theme is not None:
+        preferences.theme = theme
+    session = Session(
+        workload=preferences.workload, enabled=preferences.enabled, baseline=preferences.baseline
+    )
+    if path is not None:
+        _open(session, path)
+    window = MainWindow(session, preferences)
+    window.show()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        # Python runs this between two timer events of the window, of which there are ten a second.
+        signal.signal(number, lambda *_: window.close())
+    # The window is painted first; the worker loads torch meanwhile.
+    QTimer.singleShot(0, session.start)
+    return application.exec()
+
+
+def _open(session: Session, path: Path) -> None:
+    if path.suffix == ".toml":
+        plan = read_profile(path)
+        session.workload = plan.workloads[0]
+        session.enabled, session.baseline = plan.implementations, plan.baseline
+        session.profile = str(path)
+    elif path.suffix in (".json", ".jsonl"):
+        session.open_recording(path)
+    else:
+        raise RecordingError(f"{path}: is neither a profile (.toml) nor a recording (.json)")

@@ -1,0 +1,1 @@
+"""The pieces that the window is made of, drawn from a `Look`."""

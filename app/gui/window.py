@@ -1,0 +1,464 @@
+"""The main window: puts the parts together, and lets wishes go one way and snapshots the other."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from PySide6.QtCore import QEvent, QRect, Qt, QTimer
+from PySide6.QtGui import (
+    QCloseEvent,
+    QDragEnterEvent,
+    QDropEvent,
+    QGuiApplication,
+    QKeyEvent,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+    QResizeEvent,
+)
+from PySide6.QtWidgets import QApplication, QVBoxLayout, QWidget
+
+from app.core.files import RecordingError
+from app.core.plan import Plan, ProfileError
+from app.core.workload import Workload
+from app.gui.body import Body
+from app.gui.controls.contender_list import ContenderList
+from app.gui.controls.explanation import replaced
+from app.gui.controls.left_panel import LeftPanel
+from app.gui.controls.run_bar import RunBar
+from app.gui.controls.workload_form import WorkloadForm
+from app.gui.export_menu import Exporter, export_items, picture_items
+from app.gui.keys import Keys, show_keys
+from app.gui.main_menu import menu_items
+from app.gui.parts.banner import BannerStack
+from app.gui.parts.focus_ring import FocusRing
+from app.gui.parts.look import Look, dress, dress_application, prefers_motion
+from app.gui.parts.menu import Menu, open_menu
+from app.gui.preferences import Preferences
+from app.gui.session import Session
+from app.gui.snapshot import Snapshot
+from app.gui.status_bar import StatusBar
+from app.gui.tab_area import BUILD, SYSTEM, TITLES, TabArea
+from app.gui.theme import (
+    DARK,
+    LIGHT,
+    NORMAL,
+    PLOT_INTERVAL_MS,
+    SMALL,
+    SMALL_BELOW_WIDTH,
+    TABLE_INTERVAL_MS,
+    Theme,
+    Type,
+)
+from app.gui.verdict_actions import VerdictActions
+from app.gui.verdict_bar import VerdictBar
+
+MINIMUM = (900, 600)
+DEFAULT = (1440, 900)
+AGE_INTERVAL_S = 1.0
+OPENABLE = (".json", ".jsonl", ".toml")
+
+
+class MainWindow(QWidget):
+    """Draws at most ten times a second, figures at most four times, and only the tab in sight."""
+
+    def __init__(self, session: Session, preferences: Preferences, native_dialogs: bool = True) -> None:
+        super().__init__()
+        self.session, self.preferences = session, preferences
+        self.look = Look(self._theme(), Type(), NORMAL, preferences.motion and prefers_motion())
+        self._dirty = True
+        self._figures_at = self._aged_at = 0.0
+        self._known_workload: Workload = session.workload
+        self._closed = False
+        self.setWindowTitle("AttnScope")
+        self.setMinimumSize(*MINIMUM)
+        self.setAcceptDrops(True)
+        self.setFocusPolicy(Qt.FocusPolicy.ClickFocus)
+        self._make_parts(native_dialogs)
+        self._lay_out()
+        self._connect()
+        self.keys = Keys(self, self._command, len(TITLES))
+        self.ring = FocusRing(self, self.look)
+        self._restore()
+        self._timer = QTimer(self)
+        self._timer.setInterval(PLOT_INTERVAL_MS)
+        self._timer.timeout.connect(self._tick)
+        self._timer.start()
+        if preferences.notice:
+            self.notify("warning", preferences.notice)
+        self.refresh()
+        self.setFocus()
+
+    # ---- putting together ------------------------------------------------------------------------------
+
+    def _make_parts(self, native_dialogs: bool) -> None:
+        from app.gui.views.build import BuildView
+        from app.gui.views.live import LiveView
+        from app.gui.views.system import SystemView
+
+        look, preferences = self.look, self.preferences
+        self.run_bar = RunBar(look)
+        self.form = WorkloadForm(look, self.session.workload)
+        self.contenders = ContenderList(look)
+        self.panel = LeftPanel(look, self.form, self.contenders)
+        self.banners = BannerStack()
+        self.verdict = VerdictBar(look)
+        self.live = LiveView(look.theme, look.type)
+        self.build = BuildView(look.theme, look.type)
+        self.system = SystemView(look.theme, look.type)
+        self.tabs = TabArea(look, (self.live, self.build, self.system), preferences.window_span)
+        self.status = StatusBar(look)
+        self.exporter = Exporter(self, preferences.export_folder, native_dialogs)
+        self.actions_of_verdict = VerdictActions(self.session, self.tabs, self)
+
+    def _lay_out(self) -> None:
+        content = QWidget()
+        self._content = QVBoxLayout(content)
+        self._content.addWidget(self.banners)
+        self._content.addWidget(self.verdict)
+        self._content.addWidget(self.tabs, 1)
+        self.body = Body(self.look, self.panel, content, self.preferences.left_panel)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self.run_bar)
+        column.addWidget(self.body, 1)
+        column.addWidget(self.status)
+        self._space_content()
+
+    def _space_content(self) -> None:
+        gap = self.look.sizes.gap
+        self._content.setContentsMargins(gap, gap, gap, gap)
+        self._content.setSpacing(8 if not self.look.small else 8)
+
+    def _connect(self) -> None:
+        session = self.session
+        for signal in (session.changed, session.run_state_changed, session.contenders_changed):
+            signal.connect(self._mark)
+        session.devices_changed.connect(self._mark)
+        session.build_changed.connect(self._mark)
+        session.notice.connect(self.notify)
+        session.recovered_available.connect(self._offer_recovered)
+        self.form.workload_changed.connect(self._measure)
+        self.form.plan_chosen.connect(self._take_plan)
+        self.form.system_requested.connect(lambda: self.tabs.go_to(SYSTEM))
+        self.contenders.enabled_changed.connect(session.set_enabled)
+        self.contenders.baseline_changed.connect(session.set_baseline)
+        self.contenders.challenger_changed.connect(session.set_challenger)
+        self.verdict.challenger_picked.connect(session.set_challenger)
+        self.verdict.baseline_picked.connect(session.set_baseline)
+        self.verdict.acted.connect(self.actions_of_verdict.act)
+        bar = self.run_bar
+        bar.menu_requested.connect(self.open_main_menu)
+        bar.run_toggled.connect(self.toggle_run)
+        bar.restart_requested.connect(session.restart)
+        bar.profile_requested.connect(session.profile_now)
+        bar.build_requested.connect(lambda: self.tabs.go_to(BUILD))
+        bar.export_requested.connect(self.open_export_menu)
+        self.tabs.tab_changed.connect(self._tab_changed)
+        self.tabs.span_changed.connect(self._span_changed)
+        self.tabs.picture_requested.connect(self.open_picture_menu)
+        self.live.implementation_selected.connect(self._select)
+        self.build.rebuild_requested.connect(session.build)
+        self.build.cancel_requested.connect(session.cancel_build)
+        self.build.retry_requested.connect(lambda: session.build(False))
+        self.system.check_again_requested.connect(session.restart_worker)
+        self.exporter.notice.connect(self.notify)
+        self.exporter.folder_changed.connect(lambda f: setattr(self.preferences, "export_folder", f))
+        self.body.panel_changed.connect(lambda shown: setattr(self.preferences, "left_panel", shown))
+        hints = QGuiApplication.styleHints()
+        hints.colorSchemeChanged.connect(self._system_theme_changed)
+
+    def _restore(self) -> None:
+        self.resize(*DEFAULT)
+        geometry = self.preferences.geometry
+        if geometry is not None:
+            rect = QRect(*geometry)
+            screens = [screen.availableGeometry() for screen in QGuiApplication.screens()]
+            # A window that was on a screen that is gone would open where nobody sees it.
+            if any(screen.intersected(rect).width() > 100 for screen in screens):
+                self.setGeometry(rect)
+        if self.preferences.maximised:
+            self.setWindowState(Qt.WindowState.WindowMaximized)
+        self.tabs.go_to(self.preferences.tab)
+        self._apply_look(self.look)
+
+    # ---- looks -----------------------------------------------------------------------------------------
+
+    def _theme(self) -> Theme:
+        choice = self.preferences.theme
+        if choice == "system":
+            scheme = QGuiApplication.styleHints().colorScheme()
+            return LIGHT if scheme == Qt.ColorScheme.Light else DARK
+        return LIGHT if choice == "light" else DARK
+
+    def set_theme(self, choice: str) -> None:
+        """`system`, `dark` or `light`; kept for the next start."""
+        self.preferences.choose_theme(choice)  # type: ignore[arg-type]
+        self._system_theme_changed()
+
+    def _system_theme_changed(self) -> None:
+        theme = self._theme()
+        if theme is not self.look.theme:
+            self._apply_look(Look(theme, self.look.type, self.look.sizes, self.look.motion))
+
+    def _apply_look(self, look: Look) -> None:
+        self.look = look
+        application = QApplication.instance()
+        assert isinstance(application, QApplication)
+        dress_application(application, look)
+        dress(self, look)
+        for view in (self.live, self.build, self.system):
+            view.set_theme(look.theme)
+            view.set_small(look.small)
+        self._space_content()
+        self.refresh()
+        self.update()
+
+    # ---- showing ---------------------------------------------------------------------------------------
+
+    def snapshot(self) -> Snapshot:
+        return self.session.snapshot(self.preferences.window_s)
+
+    def refresh(self) -> None:
+        """Draw everything in sight now."""
+        snapshot = self.snapshot()
+        self._dirty = False
+        self._show_figures(snapshot)
+        self.tabs.current.show_snapshot(snapshot)  # type: ignore[attr-defined]
+
+    def notify(self, level: str, text: str) -> None:
+        """A line in the window; nothing waits for it."""
+        self.banners.show_notice(self.look, level, text)
+
+    def _mark(self) -> None:
+        self._dirty = True
+
+    def _tick(self) -> None:
+        if not self.isVisible() or self.isMinimized():
+            return
+        now = time.monotonic()
+        if not self._dirty:
+            # What only grows older: how long ago the last round was, how long a build takes.
+            if now - self._aged_at >= AGE_INTERVAL_S:
+                self._aged_at = now
+                self._show_figures(self.snapshot())
+            return
+        self._dirty = False
+        snapshot = self.snapshot()
+        self.tabs.current.show_snapshot(snapshot)  # type: ignore[attr-defined]
+        if now - self._figures_at >= TABLE_INTERVAL_MS / 1000:
+            self._show_figures(snapshot)
+        else:
+            # Figures that were left out are drawn with the next tick, even if nothing more comes.
+            self._aged_at = now - AGE_INTERVAL_S + TABLE_INTERVAL_MS / 1000
+
+    def _show_figures(self, snapshot: Snapshot) -> None:
+        self._figures_at = self._aged_at = time.monotonic()
+        session = self.session
+        if session.workload != self._known_workload:
+            self._known_workload = session.workload
+            self.form.set_workload(session.workload)
+        viewing, stopped = session.viewing, session.stopped_because
+        recording = snapshot.recording
+        self.form.set_environment(recording.environment or session.environment)
+        listing = (recording, snapshot.record, session.enabled, session.baseline)
+        self.contenders.show_recording(*listing)
+        self.body.strip.show_recording(*listing)
+        idle = session.paused or viewing is not None
+        live = session.environment is not None and viewing is None
+        self.run_bar.show_state(recording, idle, not stopped, live and not stopped)
+        waiting = self.actions_of_verdict.waiting_s(snapshot.stale_s)
+        self.verdict.show_snapshot(snapshot, viewing is not None, stopped, waiting)
+        self.status.show_snapshot(snapshot, viewing.name if viewing is not None else "", stopped)
+        self.tabs.show_build(recording.build)
+        name = f"{viewing.name} · " if viewing is not None else ""
+        self.setWindowTitle(f"{name}AttnScope")
+
+    # ---- wishes ----------------------------------------------------------------------------------------
+
+    def _command(self, command: str, index: int) -> None:
+        """What a key of the map stands for."""
+        act = {
+            "run": self.toggle_run,
+            "restart": self.session.restart,
+            "profile": self.session.profile_now,
+            "build": lambda: self.session.build(False),
+            "export": self.open_export_menu,
+            "open": self.open_file,
+            "save": self.save,
+            "tab": lambda: self.tabs.go_to(index),
+            "panel": self.body.toggle_panel,
+            "toggle": lambda: self.contenders.toggle(index),
+            "baseline": lambda: self.contenders.make_baseline(index),
+            "next-baseline": self.contenders.next_baseline,
+            "keys": lambda: show_keys(self, self.look),
+            "close": self.body.close_drawer,
+        }[command]
+        act()
+
+    def toggle_run(self) -> None:
+        """Run or pause; from a recording, go back to measuring."""
+        if self.session.paused or self.session.viewing is not None:
+            self.session.resume()
+        else:
+            self.session.pause()
+        self.refresh()
+
+    def open_file(self) -> None:
+        path = self.exporter.ask_open()
+        if path is not None:
+            self.open_path(path)
+
+    def open_path(self, path: Path) -> None:
+        """Open a recording or a profile; a file that is neither is a notice."""
+        try:
+            if path.suffix == ".toml":
+                self._take_plan(self.form.profile.add(path), path)
+            else:
+                self.session.open_recording(path)
+        except (RecordingError, ProfileError) as error:
+            self.notify("error", str(error))
+        except OSError as error:
+            self.notify("error", f"{path} cannot be read: {error.strerror or error}")
+        self.refresh()
+
+    def save(self) -> None:
+        if self.session.recording.sample_count:
+            self._export("recording")
+        else:
+            self.notify("info", "Nothing is measured yet, so there is nothing to save.")
+
+    def open_export_menu(self) -> Menu:
+        recording = self.session.recording
+        items = export_items(recording, recording.current, self.tabs.charts())
+        return open_menu(self.run_bar.export, self.look, items, self._export)
+
+    def open_picture_menu(self) -> Menu:
+        return open_menu(self.tabs.camera, self.look, picture_items(self.tabs.charts()), self._export)
+
+    def open_main_menu(self) -> Menu:
+        items = menu_items(self.preferences.theme, self.preferences.motion, self.body.panel_shown,
+                           self.session.recent_journals())  # fmt: skip
+        return open_menu(self.run_bar.menu, self.look, items, self._menu_chosen)
+
+    def _export(self, choice: str) -> None:
+        session = self.session
+        if choice == "command":
+            self.exporter.copy_command(session.workload, session.enabled, session.baseline, session.profile)
+            return
+        recording = session.recording
+        self.exporter.run(choice, recording, recording.current, self.tabs.charts(), session.save_recording)
+
+    def _menu_chosen(self, choice: str) -> None:
+        kind, _, value = choice.partition(":")
+        if kind == "theme":
+            self.set_theme(value)
+        elif kind == "motion":
+            self.preferences.motion = not self.preferences.motion
+            motion = self.preferences.motion and prefers_motion()
+            self._apply_look(Look(self.look.theme, self.look.type, self.look.sizes, motion))
+        elif kind == "recent":
+            self.open_path(Path(value))
+        else:
+            self._command(kind, 0)
+
+    def _measure(self, workload: Workload) -> None:
+        self._known_workload = workload
+        self.session.set_workload(workload)
+
+    def _take_plan(self, plan: Plan, path: Path) -> None:
+        workload = plan.workloads[0]
+        if workload.device == "auto":
+            # "auto" in a profile means whatever is right here, and that is known already.
+            workload = replaced(workload, device=self.session.workload.device)
+        self.session.profile = str(path)
+        self.session.set_baseline(plan.baseline)
+        self.session.set_enabled(plan.implementations)
+        self.session.set_workload(workload)
+        self.refresh()
+
+    def _select(self, implementation: str) -> None:
+        if implementation != self.session.baseline:
+            self.session.set_challenger(implementation)
+
+    def _tab_changed(self, index: int) -> None:
+        self.preferences.tab = index
+        self.tabs.current.show_snapshot(self.snapshot())  # type: ignore[attr-defined]
+
+    def _span_changed(self, span: str) -> None:
+        self.preferences.window_span = span  # type: ignore[assignment]
+        self.refresh()
+
+    def _offer_recovered(self, found: Sequence[object]) -> None:
+        from app.core.text import size
+        from app.gui.journals import Found
+
+        for journal in list(found)[:2]:
+            assert isinstance(journal, Found)
+            text = f"An unsaved recording of {journal.began:%H:%M} on {journal.began:%d %B} ({size(journal.bytes)})"
+            self.banners.show_notice(
+                self.look,
+                "info",
+                text,
+                (
+                    ("Open", lambda j=journal: self.open_path(j.path)),
+                    ("Discard", lambda j=journal: self.session.discard_journal(j)),
+                ),
+            )
+
+    # ---- events ----------------------------------------------------------------------------------------
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.key() == Qt.Key.Key_Escape and self.body.close_drawer():
+            return
+        super().keyPressEvent(event)
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        # A click beside everything leaves the field that has the focus.
+        self.setFocus()
+        super().mousePressEvent(event)
+
+    def changeEvent(self, event: QEvent) -> None:
+        if event.type() == QEvent.Type.WindowStateChange and not self.isMinimized():
+            self._dirty = True
+        super().changeEvent(event)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        sizes = SMALL if self.width() < SMALL_BELOW_WIDTH else NORMAL
+        if sizes is not self.look.sizes:
+            self._apply_look(self.look.with_sizes(sizes))
+        super().resizeEvent(event)
+
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
+        urls = event.mimeData().urls()
+        if urls and Path(urls[0].toLocalFile()).suffix in OPENABLE:
+            event.acceptProposedAction()
+
+    def dropEvent(self, event: QDropEvent) -> None:
+        event.acceptProposedAction()
+        self.open_path(Path(event.mimeData().urls()[0].toLocalFile()))
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        QPainter(self).fillRect(self.rect(), self.look.colour("window"))
+
+    def closeEvent(self, event: QCloseEvent) -> None:
+        if not self._closed:
+            self._closed = True
+            self._timer.stop()
+            self._remember()
+            self.hide()
+            self.session.close()
+        event.accept()
+
+    def _remember(self) -> None:
+        preferences = self.preferences
+        frame = self.normalGeometry() if self.isMaximized() else self.geometry()
+        preferences.geometry = (frame.x(), frame.y(), frame.width(), frame.height())
+        preferences.maximised = self.isMaximized()
+        if self.session.viewing is None:
+            preferences.workload = self.session.workload
+            preferences.enabled, preferences.baseline = self.session.enabled, self.session.baseline
+        preferences.save()

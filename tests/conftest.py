@@ -1,0 +1,37 @@
+"""Every test has folders of its own for cache, data and preferences, and leaves no process behind."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture(autouse=True)
+def own_folders(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Data and preferences never touch the user's. The build cache is shared: building is dear."""
+    folder = tmp_path_factory.mktemp("user")
+    monkeypatch.setenv("ATTNSCOPE_DATA_DIR", str(folder / "data"))
+    monkeypatch.setenv("ATTNSCOPE_CONFIG_DIR", str(folder / "config"))
+
+
+@pytest.fixture(autouse=True)
+def no_process_left() -> Iterator[None]:
+    """A child that outlives its test is a leak."""
+    before = {process.pid for process in psutil.Process().children(recursive=True)}
+    yield
+    _, alive = psutil.wait_procs(
+        [p for p in psutil.Process().children(recursive=True) if p.pid not in before], timeout=5
+    )
+    left = [process for process in alive if process.is_running() and process.status() != "zombie"]
+    names = [" ".join(process.cmdline()) for process in left]
+    for process in left:
+        process.kill()
+    assert not names, f"left behind: {names}"

@@ -1,0 +1,235 @@
+"""A recording takes messages in, drops stale ones, and opens again with everything it had."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+
+from app.core import files
+from app.core import messages as m
+from app.core.catalog import TWIN, twin_of
+from app.core.journal import Journal, replay
+from app.core.plan import Plan
+from app.core.recording import Recording
+from app.core.results import all_entries, entries_of, floor_of
+from app.core.workload import Workload
+from tests import factories
+
+
+def samples(generation: int, number: int = 0, pid: int = 1, disturbed: str = "") -> m.Samples:
+    pair = (m.Sample(number, 0, 1.0, 2e-4, 5, disturbed), m.Sample(number, 1, 1.1, 1e-4, 5, disturbed))
+    return m.Samples(generation, 0, pid, ("native", "sdpa"), pair)
+
+
+def started(workload: Workload | None = None, generation: int = 1) -> Recording:
+    recording = Recording()
+    recording.begin(m.Start(generation, Plan((workload or Workload(),), ("native", "sdpa"))))
+    return recording
+
+
+def test_messages_of_an_older_generation_change_nothing() -> None:
+    recording = started(Workload(seq_len=16))
+    recording.begin(m.Start(2, Plan((Workload(seq_len=32),), ("native", "sdpa"))))
+    assert recording.apply(samples(1)) is False
+    assert recording.sample_count == 0
+    assert recording.apply(samples(2)) is True
+    assert recording.current is not None
+    assert recording.current.workload.seq_len == 32
+    assert recording.sample_count == 2
+
+
+def test_a_workload_that_comes_back_goes_on_in_its_old_record() -> None:
+    recording = started(Workload(seq_len=16))
+    recording.apply(samples(1, 0))
+    recording.begin(m.Start(2, Plan((Workload(seq_len=32),), ("native", "sdpa"))))
+    recording.begin(m.Start(3, Plan((Workload(seq_len=16),), ("native", "sdpa"))))
+    recording.apply(samples(3, 0))
+    assert len(recording.records) == 2
+    assert recording.current is recording.records[0]
+    assert recording.records[0].series["native"].rounds.tolist() == [0, 1]
+
+
+def test_rounds_go_on_after_a_new_worker_starts_counting_at_zero() -> None:
+    recording = started()
+    for number in range(3):
+        recording.apply(samples(1, number, pid=10))
+    for number in range(2):
+        recording.apply(samples(1, number, pid=11))
+    record = recording.records[0]
+    assert record.series["sdpa"].rounds.tolist() == [0, 1, 2, 3, 4]
+    assert record.sampler_pids == {10, 11}
+
+
+def test_disturbed_samples_are_kept_and_enter_no_figure() -> None:
+    recording = started()
+    for number in range(10):
+        recording.apply(samples(1, number))
+    recording.apply(samples(1, 10, disturbed="build"))
+    record = recording.records[0]
+    assert len(record.series["native"]) == 11
+    native, sdpa = entries_of(record, "native", ("native", "sdpa"))
+    assert native.latency is not None
+    assert native.latency.n == 10
+    assert (native.disturbed, sdpa.disturbed) == (1, 1)
+    assert sdpa.speed_up is not None
+    assert sdpa.speed_up.rounds == 10
+
+
+def test_the_twin_is_filed_under_the_baseline_it_repeats() -> None:
+    recording = started()
+    batch = m.Samples(1, 0, 1, ("native", TWIN), (m.Sample(0, 0, 1, 1e-4, 1), m.Sample(0, 1, 1, 1e-4, 1)))
+    recording.apply(batch)
+    record = recording.records[0]
+    assert set(record.series) == {"native", twin_of("native")}
+    assert [e.implementation for e in entries_of(record, "native", ("native",))] == ["native"]
+
+
+def test_the_noise_floor_comes_from_the_baselines_own_twin_only() -> None:
+    recording = factories.recording(rounds=50)
+    record = recording.records[0]
+    assert floor_of(record, "native") is not None
+    assert floor_of(record, "sdpa") is None
+
+
+def test_a_wrong_result_withholds_the_speed_up() -> None:
+    recording = factories.recording(rounds=50, wrong="grad_v_weight")
+    entry = next(e for e in all_entries(recording) if e.implementation == "extension-aten")
+    assert entry.latency is not None
+    assert entry.speed_up is None
+    assert entry.verdict == "unsure"
+    assert "grad_v_weight" in (entry.verdict_reason or "")
+    assert "4.1e-02" in (entry.verdict_reason or "")
+
+
+def test_a_rebuilt_extension_keeps_what_the_older_build_measured() -> None:
+    recording = factories.recording(rounds=20)
+    record = recording.records[0]
+    before = len(record.series["extension-aten"])
+    recording.apply(m.BuildFinished("/x.so", "99999999", False, 20.0, needs_new_worker=True))
+    assert "extension-aten" not in record.series
+    assert len(record.series["extension-aten@7f3a91c2"]) == before
+    names = [e.implementation for e in entries_of(record, "native", ("native", "extension-aten"))]
+    assert names[-1] == "extension-aten@7f3a91c2"
+
+
+def test_saving_and_opening_gives_the_same_document_and_figures(tmp_path: Path) -> None:
+    recording = factories.recording(rounds=60)
+    factories.telemetry(recording)
+    recording.note(factories.START_S + 5, "worker restarted", "warning")
+    path = tmp_path / "sub" / "recording.json"
+    files.save(recording, path)
+    opened = files.load(path)
+    assert all_entries(opened) == all_entries(recording)
+    assert files.document_of(opened) == files.document_of(recording)
+    assert opened.current is not None
+    assert opened.current.workload == recording.records[0].workload
+    assert opened.build.state == "built"
+    assert opened.records[0].traces_gz == recording.records[0].traces_gz
+    assert [p.name for p in path.parent.iterdir()] == ["recording.json"]
+
+
+def test_the_file_follows_the_contract() -> None:
+    document = json.loads(msgspec.json.encode(files.document_of(factories.recording(rounds=60), raw=False)))
+    assert document["schema"] == 1
+    assert {"environment", "profile", "results"} <= set(document)
+    by_name = {r["implementation"]: r for r in document["results"]}
+    result = by_name["extension-aten"]
+    assert set(result) >= {
+        "workload", "implementation", "baseline", "status", "latency", "speed_up", "verdict",
+        "verdict_reason", "counts", "accuracy", "memory", "stopped_because",
+    }  # fmt: skip
+    assert set(result["latency"]) == {"median_s", "q1_s", "q3_s", "p90_s", "p99_s", "min_s", "n"}
+    assert {"median", "low", "high", "confidence", "noise_floor"} <= set(result["speed_up"])
+    assert result["counts"]["python_calls"] == {"forward": 1, "backward": 1}
+    assert result["counts"]["kernel_launches"] is None
+    assert result["verdict"] == "faster"
+    assert "raw" not in result
+    assert not any(name.startswith(TWIN) for name in by_name)
+
+
+def test_a_save_that_fails_leaves_the_older_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "recording.json"
+    files.save(factories.recording(rounds=5), path)
+    old = path.read_bytes()
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(files.os, "fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        files.save(factories.recording(rounds=50), path)
+    assert path.read_bytes() == old
+    assert [p.name for p in tmp_path.iterdir()] == ["recording.json"]
+
+
+def damaged() -> dict[str, bytes]:
+    good = msgspec.json.encode(files.document_of(factories.recording(rounds=8)))
+
+    def changed(change: object) -> bytes:
+        copy = json.loads(good)
+        change(copy)  # type: ignore[operator]
+        return json.dumps(copy).encode()
+
+    return {
+        "empty": b"",
+        "truncated": good[: len(good) // 2],
+        "binary": bytes(range(256)),
+        "another JSON": b'{"traceEvents": []}',
+        "a list": b"[1, 2]",
+        "a newer schema": changed(lambda d: d.update(schema=99)),
+        "no results": changed(lambda d: d.pop("results")),
+        "negative time": changed(lambda d: d["results"][0]["raw"]["samples"]["seconds"].__setitem__(0, -1.0)),
+        "unequal columns": changed(lambda d: d["results"][0]["raw"]["samples"]["round"].pop()),
+        "unordered rounds": changed(lambda d: d["results"][0]["raw"]["samples"]["round"].reverse()),
+        "unknown disturbance": changed(
+            lambda d: d["results"][0]["raw"]["samples"]["disturbed"].__setitem__(0, 7)
+        ),
+        "text for a time": changed(lambda d: d["results"][0]["raw"]["samples"]["seconds"].insert(0, "x")),
+        "NaN": good.replace(b'"seconds":[', b'"seconds":[NaN,', 1),
+        "deep nesting": b'{"schema":1,"results":' + b"[" * 100_000,
+        "not a workload": changed(lambda d: d["results"][0]["workload"].update(batch=-4)),
+    }
+
+
+@pytest.mark.parametrize("kind", list(damaged()))
+def test_a_damaged_file_is_refused_by_a_sentence_that_names_it(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "r.json"
+    path.write_bytes(damaged()[kind])
+    with pytest.raises(files.RecordingError) as caught:
+        files.load(path)
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_journal_cut_off_anywhere_replays_to_what_was_whole(tmp_path: Path) -> None:
+    recording = Recording()
+    journal = Journal(tmp_path / "j.jsonl")
+    start = m.Start(1, Plan((Workload(),), ("native", "sdpa")), live=True)
+    recording.begin(start)
+    journal.write(start)
+    for number in range(20):
+        journal.write(samples(1, number))
+    journal.close(remove=False)
+    whole = journal.path.read_bytes()
+    for cut in (len(whole), len(whole) - 1, len(whole) - 40, len(whole) // 2):
+        journal.path.write_bytes(whole[:cut])
+        opened, unreadable = replay(journal.path)
+        complete = whole[:cut].count(b"\n") - 1
+        assert opened.sample_count in (2 * complete, 2 * complete + 2)
+        assert unreadable <= 1
+    journal.close(remove=True)
+    assert not journal.path.exists()
+
+
+def test_a_large_recording_saves_and_opens_with_equal_columns(tmp_path: Path) -> None:
+    recording = factories.recording(rounds=3000)
+    files.save(recording, tmp_path / "r.json")
+    opened = files.load(tmp_path / "r.json")
+    for name, series in recording.records[0].series.items():
+        other = opened.records[0].series[name]
+        np.testing.assert_array_equal(series.seconds, other.seconds)
+        np.testing.assert_array_equal(series.at_s, other.at_s)

@@ -1,0 +1,101 @@
+"""The contenders that ship: known to the catalog, right by the rule, and honest about the way they take."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from app.core.catalog import CONTENDERS
+from app.engine import accuracy
+from app.engine.implementations import compiled, mha, sdpa, shipped
+from app.engine.inputs import make_inputs
+from app.engine.inspection import inspect_call
+from tests.engine.support import TINY, with_
+
+PLAIN = ("native", "mha", "sdpa")
+
+
+def test_registry_and_catalog_agree():
+    registry = shipped()
+    assert list(registry) == list(CONTENDERS)
+    for name, implementation in registry.items():
+        assert implementation.id == name
+        assert (implementation.needs == "extension") == CONTENDERS[name].needs_extension
+        assert implementation.slow_to_prepare == CONTENDERS[name].slow_to_prepare
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "float16"])
+@pytest.mark.parametrize("mode", ["forward", "forward_backward"])
+@pytest.mark.parametrize("causal", [True, False])
+def test_outputs_and_gradients_keep_the_rule(dtype: str, mode: str, causal: bool):
+    inputs = make_inputs(with_(TINY, dtype=dtype, mode=mode, causal=causal, seq_len=12, embed_dim=32))
+    reference = accuracy.make_reference(inputs)
+    for name in PLAIN:
+        result = accuracy.compare(accuracy.run_once(shipped()[name].prepare, inputs), reference)
+        assert result.ok, f"{name}: {result.first_wrong}"
+        assert len(result.tensors) == (10 if mode == "forward_backward" else 1)
+
+
+@pytest.mark.parametrize(("heads", "seq_len"), [(1, 1), (3, 5)])
+def test_odd_heads_and_a_single_token_run(heads: int, seq_len: int):
+    workload = with_(TINY, embed_dim=12, num_heads=heads, seq_len=seq_len, mode="forward_backward")
+    inputs = make_inputs(workload)
+    reference = accuracy.make_reference(inputs)
+    for name in PLAIN:
+        result = accuracy.compare(accuracy.run_once(shipped()[name].prepare, inputs), reference)
+        assert result.ok, f"{name}: {result.first_wrong}"
+
+
+def test_causal_is_not_ignored():
+    inputs = make_inputs(TINY)
+    open_inputs = make_inputs(with_(TINY, causal=False))
+    for name in PLAIN:
+        prepare = shipped()[name].prepare
+        masked, full = prepare(TINY, inputs)(), prepare(open_inputs.workload, open_inputs)()
+        assert not torch.allclose(masked[:, 0], full[:, 0])
+        torch.testing.assert_close(masked[:, -1], full[:, -1])
+
+
+def test_sdpa_names_its_backend():
+    inputs = make_inputs(TINY)
+    with torch.no_grad():
+        seen = inspect_call(sdpa.prepare(TINY, inputs), ())
+    assert sdpa.path(seen.operators) == "flash"
+    assert sdpa.path(frozenset({"_softmax", "bmm"})) == "math"
+    assert sdpa.path(frozenset({"addmm"})) == ""
+
+
+def test_the_layer_says_whether_its_fast_path_ran():
+    for workload, expected in (
+        (TINY, "fast path"),
+        (with_(TINY, mode="forward_backward"), "regular path"),
+        # An odd number of heads is one of the fast path's exclusions.
+        (with_(TINY, embed_dim=12, num_heads=3), "regular path"),
+    ):
+        inputs = make_inputs(workload)
+        with torch.set_grad_enabled(workload.backward):
+            seen = inspect_call(inputs.call(mha.prepare(workload, inputs)), ())
+        assert mha.path(seen.operators) == expected
+
+
+def test_compiling_without_a_compiler_says_what_to_install(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("CXX", "/nonexistent/c++")
+    reason = compiled.unsupported(TINY)
+    assert reason is not None
+    assert "C++ compiler" in reason.reason
+    assert "CXX" in reason.remedy
+
+
+@pytest.mark.build
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_the_compiled_steps_keep_the_rule(monkeypatch: pytest.MonkeyPatch):
+    if compiled.unsupported(TINY):
+        pytest.skip("no C++ compiler")
+    import torch._inductor.config
+
+    # A pool of compiling processes would outlive the test.
+    monkeypatch.setattr(torch._inductor.config, "compile_threads", 1)
+    inputs = make_inputs(with_(TINY, mode="forward_backward"))
+    reference = accuracy.make_reference(inputs)
+    result = accuracy.compare(accuracy.run_once(compiled.prepare, inputs), reference)
+    assert result.ok, result.first_wrong

@@ -1,0 +1,269 @@
+"""The session against a worker without torch: generations, deaths, journals, files."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from pytestqt.qtbot import QtBot
+
+from app.core import files
+from app.core.workload import Workload
+from app.gui import worker_link
+from app.gui.journals import Journals
+from app.gui.session import Session
+from tests import factories
+from tests.conftest import ROOT
+
+pytestmark = pytest.mark.gui
+
+Make = Callable[..., Session]
+
+
+@pytest.fixture
+def make(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Make]:
+    """Makes sessions whose worker misbehaves as told, and closes them."""
+    sessions: list[Session] = []
+    monkeypatch.setattr(
+        worker_link, "command", lambda *_: [sys.executable, str(ROOT / "tests" / "fake_worker.py")]
+    )
+
+    def session(*faults: str, **arguments: object) -> Session:
+        monkeypatch.setenv("ATTNSCOPE_FAKE", ",".join(faults))
+        made = Session(journals=Journals(tmp_path / "data"), **arguments)  # type: ignore[arg-type]
+        sessions.append(made)
+        return made
+
+    yield session
+    for made in sessions:
+        made.close()
+
+
+def samples(session: Session) -> int:
+    record = session.live.current
+    return 0 if record is None else sum(len(s) for s in record.series.values())
+
+
+def test_samples_come_by_themselves_and_a_verdict_follows(make: Make, qtbot: QtBot) -> None:
+    session = make()
+    session.start()
+    qtbot.waitUntil(lambda: samples(session) > 100, timeout=8000)
+    snapshot = session.snapshot(60.0)
+    assert snapshot.challenger == "extension-aten"
+    entry = snapshot.entry("extension-aten")
+    assert entry is not None
+    assert entry.verdict == "faster"
+    assert session.running
+    assert session.live.build.state == "built"
+    assert session.workload.device == "cpu"
+
+
+def test_samples_of_an_old_workload_never_appear_under_the_new_one(make: Make, qtbot: QtBot) -> None:
+    session = make()
+    session.start()
+    qtbot.waitUntil(lambda: samples(session) > 10, timeout=8000)
+    for length in (8, 16, 32, 128):
+        session.set_workload(Workload(seq_len=length, device="cpu"))
+        assert session.live.current is not None
+        assert session.live.current.workload.seq_len == length
+        assert samples(session) == 0
+    qtbot.waitUntil(lambda: samples(session) > 10, timeout=3000)
+    for record in session.live.records[1:-1]:
+        assert not record.series
+
+
+def test_a_workload_that_cannot_run_changes_nothing(make: Make) -> None:
+    session = make()
+    before = session.workload
+    session.set_workload(Workload(embed_dim=128, num_heads=12))
+    assert session.workload == before
+
+
+def test_a_killed_worker_is_replaced_and_nothing_is_lost(make: Make, qtbot: QtBot) -> None:
+    session = make()
+    notices: list[str] = []
+    session.notice.connect(lambda level, text: notices.append(text))
+    session.start()
+    qtbot.waitUntil(lambda: samples(session) > 50, timeout=8000)
+    before, first = samples(session), session.worker_pid
+    assert first is not None
+    os.kill(first, signal.SIGKILL)
+    qtbot.waitUntil(lambda: session.worker_pid not in (None, first) and samples(session) > before + 20)
+    assert any("SIGKILL" in text for text in notices)
+    assert not session.live.current.status["native"].reason  # type: ignore[union-attr]
+    assert any("restarted" in event.text for event in session.live.events)
+
+
+def test_a_contender_that_crashes_is_marked_and_the_others_go_on(make: Make, qtbot: QtBot) -> None:
+    session = make("segfault:mha")
+    session.start()
+    qtbot.waitUntil(lambda: samples(session) > 30, timeout=10000)
+    record = session.live.current
+    assert record is not None
+    assert record.status["mha"].state == "failed"
+    assert "SIGSEGV" in record.status["mha"].reason
+    assert {"native", "sdpa", "extension-aten"} <= set(record.series)
+    assert "mha" not in record.series
+
+
+def test_a_contender_switched_on_again_gets_another_chance(make: Make, qtbot: QtBot) -> None:
+    session = make("segfault:mha")
+    session.start()
+    qtbot.waitUntil(lambda: samples(session) > 30, timeout=10000)
+    session.set_enabled(("native", "sdpa"))
+    os.environ["ATTNSCOPE_FAKE"] = ""
+    session.restart_worker()
+    session.set_enabled(("native", "mha", "sdpa"))
+    qtbot.waitUntil(lambda: "mha" in session.live.current.series, timeout=8000)  # type: ignore[union-attr]
+
+
+def test_a_worker_that_cannot_import_torch_is_reported_and_not_restarted(make: Make, qtbot: QtBot) -> None:
+    session = make("fatal")
+    session.start()
+    qtbot.waitUntil(lambda: bool(session.stopped_because), timeout=8000)
+    assert "torch cannot be imported" in session.stopped_because
+    assert "Install it again" in session.stopped_because
+    assert not session.running
+
+
+def test_lines_that_are_no_message_are_told_and_skipped(make: Make, qtbot: QtBot) -> None:
+    session = make("garbage")
+    notices: list[str] = []
+    session.notice.connect(lambda level, text: notices.append(text))
+    session.start()
+    qtbot.waitUntil(lambda: samples(session) > 20, timeout=8000)
+    assert sum("not a message" in text for text in notices) == 2
+
+
+def test_pausing_stops_the_samples_and_going_on_brings_them_back(make: Make, qtbot: QtBot) -> None:
+    session = make()
+    session.start()
+    qtbot.waitUntil(lambda: samples(session) > 20, timeout=8000)
+    session.pause()
+    qtbot.wait(150)
+    before = samples(session)
+    qtbot.wait(200)
+    assert samples(session) == before
+    assert session.stale_s is None
+    session.resume()
+    qtbot.waitUntil(lambda: samples(session) > before, timeout=3000)
+
+
+def test_a_pause_outlives_a_change_of_the_workload(make: Make, qtbot: QtBot) -> None:
+    session = make()
+    session.start()
+    qtbot.waitUntil(lambda: samples(session) > 20, timeout=8000)
+    session.pause()
+    session.set_workload(Workload(seq_len=8, device="cpu"))
+    qtbot.wait(300)
+    assert session.paused
+    assert samples(session) <= 2 * len(session.enabled)
+
+
+def test_a_silent_worker_is_called_stale_after_three_seconds(make: Make, qtbot: QtBot) -> None:
+    now = [1000.0]
+    session = make("silent", clock=lambda: now[0])
+    session.start()
+    qtbot.waitUntil(lambda: session.live.build.state == "built", timeout=8000)
+    session.live.active = None
+    assert session.stale_s is None
+    now[0] += 2.9
+    assert session.stale_s is None
+    now[0] += 3.1
+    assert session.stale_s == pytest.approx(6.0)
+
+
+def test_a_new_build_starts_a_new_worker_and_keeps_the_samples(make: Make, qtbot: QtBot) -> None:
+    session = make("rebuild")
+    session.start()
+    qtbot.waitUntil(lambda: samples(session) > 50, timeout=8000)
+    before, first = samples(session), session.worker_pid
+    session.build(clean=True)
+    qtbot.waitUntil(lambda: session.worker_pid not in (None, first) and samples(session) > before)
+    record = session.live.current
+    assert record is not None
+    assert "extension-aten@first000" in record.series
+
+
+def test_closing_is_bounded_even_for_a_worker_that_does_not_listen(make: Make, qtbot: QtBot) -> None:
+    import time
+
+    session = make("deaf")
+    session.start()
+    qtbot.waitUntil(lambda: samples(session) > 5, timeout=8000)
+    begun = time.monotonic()
+    session.close()
+    assert time.monotonic() - begun < 3.0
+
+
+def test_a_session_that_crashed_is_offered_again_with_all_its_samples(
+    make: Make, qtbot: QtBot, tmp_path: Path
+) -> None:
+    session = make()
+    session.start()
+    qtbot.waitUntil(lambda: samples(session) > 50, timeout=8000)
+    session._flush()
+    (journal,) = (tmp_path / "data" / "unsaved").glob("*.jsonl")
+    crashed = tmp_path / "data" / "unsaved" / "20260101-120000-99.jsonl"
+    crashed.write_bytes(journal.read_bytes() + b'{"type":"Sam')
+    session.close()
+
+    later = make()
+    offered: list[object] = []
+    later.recovered_available.connect(offered.extend)
+    later.start()
+    assert [found.path for found in offered] == [crashed]  # type: ignore[attr-defined]
+    later.open_recording(crashed)
+    assert later.recording.sample_count >= 50
+    assert later.viewing == crashed
+    assert not later.running
+    later.resume()
+    assert later.viewing is None
+    qtbot.waitUntil(lambda: samples(later) > 5, timeout=8000)
+
+
+def test_a_closed_session_is_not_offered_but_kept_among_the_recent(make: Make, qtbot: QtBot) -> None:
+    session = make()
+    session.start()
+    qtbot.waitUntil(lambda: samples(session) > 5, timeout=8000)
+    session.close()
+    later = make()
+    offered: list[object] = []
+    later.recovered_available.connect(offered.extend)
+    later.start()
+    assert offered == []
+    assert len(later.recent_journals()) == 1
+
+
+def test_a_saved_recording_opens_while_measuring_waits(make: Make, qtbot: QtBot, tmp_path: Path) -> None:
+    path = tmp_path / "r.json"
+    files.save(factories.recording(Workload(seq_len=99, device="cpu"), rounds=40), path)
+    session = make()
+    session.start()
+    qtbot.waitUntil(lambda: samples(session) > 5, timeout=8000)
+    session.open_recording(path)
+    assert session.workload.seq_len == 99
+    live = session.live.sample_count
+    qtbot.wait(300)
+    assert session.recording.sample_count == 40 * 5
+    assert session.live.sample_count <= live + 20
+    (tmp_path / "nothing.json").write_text("{}")
+    with pytest.raises(files.RecordingError, match=r"nothing\.json"):
+        session.open_recording(tmp_path / "nothing.json")
+    assert session.viewing == path
+    session.close_recording()
+    qtbot.waitUntil(lambda: session.running and samples(session) > 0, timeout=8000)
+
+
+def test_the_window_process_never_loads_torch(make: Make, qtbot: QtBot) -> None:
+    session = make()
+    session.start()
+    qtbot.waitUntil(lambda: samples(session) > 5, timeout=8000)
+    import subprocess
+
+    code = "import app.gui.session, sys; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
