@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
@@ -77,7 +79,7 @@ def test_nothing_is_cut_and_nothing_overlaps(
         bar.grab()
     assert found == []
     parts = [bar.menu, bar.logo, bar.run, bar.restart, bar.profile, bar.chip, bar.export, bar.telemetry]
-    for left, right in zip(parts, parts[1:], strict=False):
+    for left, right in itertools.pairwise(parts):
         assert left.geometry().right() < right.geometry().left()
     assert bar.telemetry.geometry().right() <= width
 
