@@ -120,8 +120,8 @@ class BuildView(View):
         self._open.clicked.connect(self._open_folder)
         self._cache_card.actions.addWidget(self._open)
         self._cache_card.body.setSpacing(6)
-        for part in (self.key, self.parts, self._older):
-            self._cache_card.body.addWidget(part)
+        for line in (self.key, self.parts, self._older):
+            self._cache_card.body.addWidget(line)
 
     def _restyled(self) -> None:
         slim_bars(self._scroll, self.look)

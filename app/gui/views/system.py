@@ -26,6 +26,7 @@ from app.gui.views.frame import View, scrolled, slim_bars
 from app.gui.views.system_cards import CheckRow, DeviceRow, LevelCounts, copy_text
 
 GIB = 2**30
+_TELEMETRY = "last 60 s, dashed: a limit or an event"
 _CHECK_EVERY_S = 5.0
 
 
@@ -40,7 +41,7 @@ class SystemView(View):
         self.devices_card = Card(look, "Devices", "what can be run on, and why not")
         self.environment_card = Card(look, "Environment", "goes into every export")
         self.doctor_card = Card(look, "Doctor")
-        self.telemetry_card = Card(look, "Telemetry", "last 60 s, dashed: a limit or an event")
+        self.telemetry_card = Card(look, "Telemetry", _TELEMETRY)
         self.devices: tuple[DeviceRow, ...] = ()
         self.check_rows: tuple[CheckRow, ...] = ()
         self._device_column = QVBoxLayout()
@@ -107,6 +108,7 @@ class SystemView(View):
 
     def _restyled(self) -> None:
         slim_bars(self._scroll, self.look)
+        self.telemetry_card.subtitle.setText("last 60 s" if self.look.small else _TELEMETRY)
         gap = self.look.sizes.gap
         for layout in (self._columns, self._left, self._right):
             layout.setSpacing(gap)
