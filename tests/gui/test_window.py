@@ -112,7 +112,7 @@ def test_the_panel_scrolls_before_anything_overlaps(make: Maker) -> None:
     window.resize(1024, 600)
     window.form.row("num_heads").field.setValue(12)
     QApplication.processEvents()
-    assert window.panel.scroll.verticalScrollBar().maximum() > 0
+    assert window.panel.scroll_area.verticalScrollBar().maximum() > 0
     assert window.form.geometry().bottom() < window.contenders.geometry().top()
 
 
