@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,7 +38,7 @@ class Commands(QObject):
     def run(self, command: str, index: int = 0) -> None:
         """What a key of the map stands for; `index` is the tab's or the contender's."""
         window, session = self._window, self._window.session
-        act = {
+        act: Callable[[], object] = {
             "run": window.toggle_run,
             "restart": session.restart,
             "profile": session.profile_now,
@@ -115,8 +116,8 @@ class Commands(QObject):
                 "info",
                 f"An unsaved recording of {when} ({size(journal.bytes)})",
                 (
-                    ("Open", lambda j=journal: self.open_path(j.path)),
-                    ("Discard", lambda j=journal: window.session.discard_journal(j)),
+                    ("Open", partial(self.open_path, journal.path)),
+                    ("Discard", partial(window.session.discard_journal, journal)),
                 ),
             )
 

@@ -9,7 +9,6 @@ from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QApplication, QFileDialog, QWidget
 
 from app.core.catalog import contender
-from app.core.files import RecordingError
 from app.core.plan import copy_as_command
 from app.core.recording import Recording, WorkloadRecord
 from app.core.workload import Workload
@@ -166,9 +165,12 @@ class Exporter(QObject):
             path = path.with_name(path.name + Path(name).suffix)
         try:
             write(path)
-        except (OSError, RecordingError, ValueError) as error:
-            reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-            self.notice.emit("error", f"{path} was not written: {reason}")
+        except OSError as error:
+            self.notice.emit("error", f"{path} was not written: {error.strerror or error}")
+            return
+        except ValueError as error:
+            # Our own writers' errors: a sentence that names the file.
+            self.notice.emit("error", str(error))
             return
         self.notice.emit("info", f"Written: {path}")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from PySide6.QtCore import QRectF, Qt
+from PySide6.QtCore import QObject, QRectF, Qt
 from PySide6.QtGui import QKeySequence, QPainter, QPaintEvent, QShortcut
 from PySide6.QtWidgets import (
     QAbstractButton,
@@ -52,11 +52,13 @@ KEYS: tuple[Key, ...] = (
 )
 
 
-class Keys:
+class Keys(QObject):
     """The window's shortcuts. Single keys are off while a field, a button they would press, or a layer has
     the focus."""
 
     def __init__(self, window: QWidget, run: Callable[[str, int], None], tabs: int) -> None:
+        # A child of the window: the application must not call it once the window is gone.
+        super().__init__(window)
         self._letters: list[QShortcut] = []
         self._space: list[QShortcut] = []
         for key in KEYS:

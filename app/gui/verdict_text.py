@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Literal
 
 from app.core.catalog import contender
 from app.core.results import Entry
@@ -99,13 +100,14 @@ class Writer:
     # ---- states ----------------------------------------------------------------------------------------
 
     def _faster(self, snapshot: Snapshot, entry: Entry) -> Verdict:
-        return self._ratio(snapshot, entry, "faster", "faster than")
+        return self._ratio(snapshot, entry, "faster")
 
     def _slower(self, snapshot: Snapshot, entry: Entry) -> Verdict:
-        return self._ratio(snapshot, entry, "slower", "slower than")
+        return self._ratio(snapshot, entry, "slower")
 
-    def _ratio(self, snapshot: Snapshot, entry: Entry, state: str, words: str) -> Verdict:
+    def _ratio(self, snapshot: Snapshot, entry: Entry, state: Literal["faster", "slower"]) -> Verdict:
         assert entry.speed_up is not None
+        words = f"{state} than"
         ratio = entry.speed_up.median if state == "faster" else 1 / entry.speed_up.median
         figure = Text(f"{number(ratio, 2)}×", self._sizes.number, 700, state, gap=8)
         sentence = (
@@ -117,8 +119,7 @@ class Writer:
         )
         shorter = (*self._first(snapshot, marks=False), figure, self._words(words, 8),
                    *self._second(snapshot, marks=False))  # fmt: skip
-        kind = "faster" if state == "faster" else "slower"
-        return Verdict(kind, state, (sentence, shorter), self._evidence(entry, inverted=state == "slower"))
+        return Verdict(state, state, (sentence, shorter), self._evidence(entry, inverted=state == "slower"))
 
     def _same(self, snapshot: Snapshot, entry: Entry) -> Verdict:
         sentence = (

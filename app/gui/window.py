@@ -209,8 +209,7 @@ class MainWindow(QWidget):
         dress_application(application, look)
         dress(self, look)
         for view in (self.live, self.build, self.system):
-            view.set_theme(look.theme)
-            view.set_small(look.small)
+            view.set_look(look)
         self._space_content()
         self.refresh()
         self.update()

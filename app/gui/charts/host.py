@@ -68,7 +68,7 @@ class ChartCard(Card):
         self.body.addWidget(chart)
         self._legend = _Legend(look, chart) if isinstance(chart, PaintedChart) else None
         if self._legend is not None:
-            self.actions.addWidget(self._legend)
+            self.tools.addWidget(self._legend)
         self.restyle()
 
     def restyle(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from PySide6.QtCore import Qt, Signal
@@ -191,7 +192,7 @@ class WorkloadForm(QWidget, Part):
             picker.set_items(lambda: device_items(self._environment, self._draft.device))
             picker.chosen.connect(self._choose_device)
         else:
-            picker.set_items(lambda f=field: _choices(f, getattr(self._draft, f.name)))
+            picker.set_items(partial(self._choices, field))
             picker.chosen.connect(lambda value, name=field.name: self._set(name, value))
         self._pickers[field.name] = picker
         line.addWidget(label)
@@ -285,6 +286,10 @@ class WorkloadForm(QWidget, Part):
             division = "" if self.look.small else f"{number(draft.embed_dim)} ÷ {number(draft.num_heads)} · "
             self.work.setText(f"{division}{flops(draft.flops)}")
 
+    def _choices(self, field: Field) -> list[MenuItem]:
+        current = getattr(self._draft, field.name)
+        return [MenuItem(choice, choice, checked=choice == current) for choice in field.choices]
+
     def _impossible(self, name: str, steps: Sequence[int]) -> frozenset[int]:
         """Steps that would make a combination that cannot run. Where none of them helps, the trouble is
         another field's and this one carries no cross."""
@@ -296,7 +301,3 @@ class WorkloadForm(QWidget, Part):
 def choice_title(choice: str) -> str:
     """How a choice reads: `forward_backward` as `Forward + backward`."""
     return choice.replace("_", " + ").capitalize()
-
-
-def _choices(field: Field, current: str) -> list[MenuItem]:
-    return [MenuItem(choice, choice, checked=choice == current) for choice in field.choices]

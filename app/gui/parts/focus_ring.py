@@ -40,11 +40,11 @@ class FocusRing(QWidget, Part):
         self._target = None
         if new is not None and hasattr(new, "ring_radius") and self._window.isAncestorOf(new):
             self._target = new
-            widget: QWidget | None = new
-            while widget is not None and widget is not self._window:
-                widget.installEventFilter(self)
-                self._watched.append(widget)
-                widget = widget.parentWidget()
+            above: QWidget | None = new
+            while above is not None and above is not self._window:
+                above.installEventFilter(self)
+                self._watched.append(above)
+                above = above.parentWidget()
         self._follow()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:

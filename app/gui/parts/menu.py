@@ -64,9 +64,10 @@ class MenuItem:
 class MenuRow(QPushButton, Part):
     """An entry of a menu."""
 
-    def __init__(self, look: Look, item: MenuItem, parent: QWidget | None = None) -> None:
-        super().__init__(item.title, parent)
+    def __init__(self, look: Look, item: MenuItem, walk: Callable[[QKeyEvent], None]) -> None:
+        super().__init__(item.title)
         self.item = item
+        self._walk = walk
         self.setEnabled(item.enabled and not item.heading)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
@@ -89,6 +90,13 @@ class MenuRow(QPushButton, Part):
     def enterEvent(self, event: object) -> None:
         if self.isEnabled():
             self.setFocus()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.key() in (Qt.Key.Key_Space, Qt.Key.Key_Select):
+            super().keyPressEvent(event)
+        else:
+            # A button and a scroll area would take the arrows by their own rules.
+            self._walk(event)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)
@@ -154,7 +162,7 @@ class Menu(QWidget, Part):
                 column.addSpacing(4)
                 column.addWidget(_Line(look))
                 column.addSpacing(4)
-            row = MenuRow(look, item)
+            row = MenuRow(look, item, self.keyPressEvent)
             row.clicked.connect(lambda _=False, i=item.id: self.choose(i))
             column.addWidget(row)
             self.rows.append(row)

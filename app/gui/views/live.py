@@ -52,7 +52,7 @@ class LiveView(View):
         self._copy = Button(look, "Copy", kind="quiet", chevron=True)
         self._copy.setAccessibleName("Copy the results")
         self._copy.clicked.connect(self._open_copies)
-        self._table_card.actions.addWidget(self._copy)
+        self._table_card.tools.addWidget(self._copy)
         self._cards: tuple[Card, ...] = (
             self._latency_card,
             self._counts_card,

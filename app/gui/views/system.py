@@ -54,7 +54,7 @@ class SystemView(View):
         self.environment_card.body.addWidget(self.facts)
         self.environment_card.body.addStretch(1)
         self.counts = LevelCounts(look)
-        self.doctor_card.actions.addWidget(self.counts)
+        self.doctor_card.tools.addWidget(self.counts)
         self._check_column = QVBoxLayout()
         self._check_column.setSpacing(0)
         self.doctor_card.body.addLayout(self._check_column)
@@ -75,10 +75,10 @@ class SystemView(View):
     def _add_buttons(self, look: Look) -> None:
         self.again = Button(look, "Check again", "restart", "quiet")
         self.again.clicked.connect(self._check_again)
-        self.doctor_card.actions.addWidget(self.again)
+        self.doctor_card.tools.addWidget(self.again)
         self.report = Button(look, "Copy report", "copy", "quiet")
         self.report.clicked.connect(lambda: copy_text(self.report_text()))
-        self.environment_card.actions.addWidget(self.report)
+        self.environment_card.tools.addWidget(self.report)
 
     def _lay_out(self) -> None:
         content = QWidget()
