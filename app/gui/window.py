@@ -6,6 +6,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 from PySide6.QtCore import QEvent, QRect, Qt, QTimer
 from PySide6.QtGui import (
     QCloseEvent,
@@ -20,6 +21,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QApplication, QVBoxLayout, QWidget
 
+from app.core.plan import on_device
 from app.core.workload import Workload
 from app.gui.body import Body
 from app.gui.commands import Commands
@@ -345,12 +347,20 @@ class MainWindow(QWidget):
             self.session.close()
         event.accept()
 
+    def _workload_to_keep(self) -> Workload:
+        """With `auto` for a device that it would choose anyway: next time there may be a better one."""
+        workload, environment = self.session.workload, self.session.environment
+        automatic = msgspec.structs.replace(workload, device="auto")
+        if environment is not None and on_device(automatic, environment) == workload:
+            return automatic
+        return workload
+
     def _remember(self) -> None:
         preferences = self.preferences
         frame = self.normalGeometry() if self.isMaximized() else self.geometry()
         preferences.geometry = (frame.x(), frame.y(), frame.width(), frame.height())
         preferences.maximised = self.isMaximized()
         if self.session.viewing is None:
-            preferences.workload = self.session.workload
+            preferences.workload = self._workload_to_keep()
             preferences.enabled, preferences.baseline = self.session.enabled, self.session.baseline
         preferences.save()

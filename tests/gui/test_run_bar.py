@@ -108,6 +108,8 @@ def test_the_chip_tells_where_the_build_stands() -> None:
     build.apply(m.BuildFinished("x.so", "key", True, 0.2))
     assert words_of(build).long == "Extension built · cached · 0.2 s"
     assert words_of(build).short == "built · 0.2 s"
+    build.apply(m.BuildFinished("x.so", "key", True, 0.004))
+    assert (words_of(build).long, words_of(build).short) == ("Extension built · cached", "built · cached")
 
 
 # ---- readings ------------------------------------------------------------------------------------------
