@@ -177,5 +177,3 @@ class Stage:
 
 def with_(workload: Workload, **changes: Any) -> Workload:
     return msgspec.structs.replace(workload, **changes)
-
-

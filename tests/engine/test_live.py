@@ -110,8 +110,10 @@ def test_a_contender_that_raises_later_leaves_the_round_and_the_others_go_on(sta
     "error",
     [
         MemoryError(),
-        RuntimeError("[enforce fail at alloc_cpu.cpp:1] DefaultCPUAllocator: can't allocate memory: you "
-                     "tried to allocate 68719476736 bytes. Error code 12 (Cannot allocate memory)"),
+        RuntimeError(
+            "[enforce fail at alloc_cpu.cpp:1] DefaultCPUAllocator: can't allocate memory: you "
+            "tried to allocate 68719476736 bytes. Error code 12 (Cannot allocate memory)"
+        ),
         torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 64.00 GiB. GPU 0 has"),
     ],
 )
@@ -170,7 +172,9 @@ def test_a_careful_run_says_whose_block_is_next_and_loses_no_sample(stage: Stage
 
 def test_an_excluded_contender_is_not_touched(stage: Stage):
     stage.add("deadly", prepare=raises(AssertionError("it was prepared")))
-    run = live(stage, stage.start("native", "deadly", excluded={"deadly": "the worker crashed during deadly"}))
+    run = live(
+        stage, stage.start("native", "deadly", excluded={"deadly": "the worker crashed during deadly"})
+    )
     stage.drive(run, lambda: run.round > 5)
     assert stage.state_of("deadly").reason == "the worker crashed during deadly"
     assert stage.state_of("deadly").state == "failed"
@@ -240,7 +244,11 @@ def test_the_extension_joins_by_itself_when_it_is_built(stage: Stage):
 
 def test_a_build_that_failed_is_the_contenders_reason(stage: Stage):
     stage.add("extension", needs="extension")
-    stage.extension.state, stage.extension.reason, stage.extension.remedy = "failed", "no compiler", "install one"
+    stage.extension.state, stage.extension.reason, stage.extension.remedy = (
+        "failed",
+        "no compiler",
+        "install one",
+    )
     run = live(stage, stage.start("native", "extension"))
     stage.drive(run, lambda: run.round > 3)
     state = stage.state_of("extension")
@@ -318,9 +326,7 @@ def test_lanes_of_the_same_workload_are_kept_and_reported_again(stage: Stage):
     assert len(prepared) == 1
     for generation, names in ((2, ("native",)), (3, ("native", "other"))):
         stage.sent.clear()
-        start = stage.start(
-            *names, generation=generation, measure=Measure(accuracy=False, counts=False)
-        )
+        start = stage.start(*names, generation=generation, measure=Measure(accuracy=False, counts=False))
         first = live(stage, start, first.bench)
         stage.drive(first, lambda: first.round > 2)  # noqa: B023
     assert len(prepared) == 1

@@ -68,7 +68,8 @@ def test_warm_up_finds_the_steady_figure_behind_slow_first_calls():
 
 
 @pytest.mark.parametrize(
-    ("seconds", "calls"), [(0.0, 1000), (1e-9, 1000), (1e-6, 1000), (1e-4, 10), (3e-4, 4), (1e-3, 1), (60.0, 1)]
+    ("seconds", "calls"),
+    [(0.0, 1000), (1e-9, 1000), (1e-6, 1000), (1e-4, 10), (3e-4, 4), (1e-3, 1), (60.0, 1)],
 )
 def test_blocks_are_long_enough_for_the_clock_and_bounded(seconds: float, calls: int):
     assert sampling.calls_per_block(seconds) == calls
