@@ -144,6 +144,25 @@ def test_the_axis_starts_at_zero_and_does_not_tremble(latency: LatencyChart) -> 
     assert len(ends) == 1
 
 
+def test_a_few_peaks_leave_the_axis_and_are_counted_but_a_new_level_does_not(latency: LatencyChart) -> None:
+    made = factories.recording(rounds=400)
+    level = LatencyData().picture(scenes.snapshot(made)).top_us
+    factories.measure(
+        made, scenes.FOUR, "native", 4, 20.0, dict.fromkeys(scenes.FOUR, 200.0), 5, first_round=400
+    )
+    factories.measure(made, scenes.FOUR, "native", 100, 20.0, {}, 6, first_round=404)
+    picture = LatencyData().picture(scenes.snapshot(made))
+    assert picture.top_us < 2.5 * level
+    assert picture.above >= 4
+    latency.show_snapshot(scenes.snapshot(made))
+    assert "above the axis" in latency.caption
+    factories.measure(
+        made, scenes.FOUR, "native", 200, 20.0, dict.fromkeys(scenes.FOUR, 3.0), 7, first_round=504
+    )
+    slower = LatencyData().picture(scenes.snapshot(made))
+    assert slower.top_us > 2.5 * level
+
+
 def test_labels_at_the_ends_stand_apart(latency: LatencyChart) -> None:
     from app.core.curves import pushed_apart
     from app.gui.charts.latency_items import LABEL_GAP

@@ -41,7 +41,9 @@ def test_an_installed_package_needs_no_compiler_and_no_cache(tmp_path: Path) -> 
     assert result.returncode == 0, result.stdout[-3000:] + result.stderr[-3000:]
 
     # Both ways of building compile with the same flags.
-    compiled = [line for line in result.stdout.splitlines() if " -c " in line and "meta.cpp" in line]
+    compiled = [
+        line for line in (result.stdout + result.stderr).splitlines() if " -c " in line and "meta.cpp" in line
+    ]
     assert compiled
     for flag in _flags.compile_flags(cxx11_abi=_torch_facts.facts()["cxx11_abi"]):
         assert flag in compiled[0].split()

@@ -359,6 +359,7 @@ def test_backward_inside_an_autocast_region() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning", "ignore::FutureWarning")
 @pytest.mark.parametrize("autocast", [False, True])
 def test_a_compiled_training_step_in_one_graph(autocast: bool) -> None:
     layer = SelfAttention(12, 3, causal=True)

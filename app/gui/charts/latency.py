@@ -100,6 +100,8 @@ class LatencyChart(pg.GraphicsView, Part):  # type: ignore[misc]
         said = "µs · median, IQR band" if self.look.small else "µs, wall time · median with IQR band"
         if self.hidden:
             said += f" · {number(self.hidden)} hidden"
+        if above := self._scene.picture.above:
+            said += f" · {number(above)} peak{'s' if above > 1 else ''} above the axis"
         self.caption = said
 
     def show_snapshot(self, snapshot: Snapshot) -> None:
