@@ -68,15 +68,15 @@ class ContenderRow(QCheckBox, Part):
     def explain(self) -> Menu:
         """The whole reason and the way out."""
         state = self.state
-        item = MenuItem(
-            "reason",
-            "Failed" if state.level == "failed" else "Cannot run here",
-            enabled=False,
-            fix=state.remedy,
-        )
-        reason = [MenuItem(f"line{i}", line, enabled=False) for i, line in enumerate(_wrapped(state.why))]
+        title = "Failed" if state.level == "failed" else "Cannot run here"
+        head = MenuItem("reason", title, heading=True)
+        lines = _wrapped(state.why)
+        reason = [
+            MenuItem(f"line{i}", line, enabled=False, fix=state.remedy if i == len(lines) - 1 else "")
+            for i, line in enumerate(lines)
+        ]
         copy = MenuItem(_COPY, "Copy the reason", icon="copy", line_before=True)
-        return open_menu(self.why, self.look, [item, *reason, copy], self._chosen)
+        return open_menu(self.why, self.look, [head, *reason, copy], self._chosen)
 
     def open_menu(self, at: QPoint | None = None) -> Menu:
         state = self.state

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from PySide6.QtCore import QEvent, QLocale, QObject, QPointF, QRectF, QSize, Qt, QTimer, Signal
+from PySide6.QtCore import QLocale, QPointF, QRectF, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen, QWheelEvent
 from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QSlider, QSpinBox, QWidget
 
@@ -172,7 +172,6 @@ class NumberField(QSpinBox, Part):
         self._typing.setInterval(_TYPING_PAUSE_MS)
         self._typing.timeout.connect(self.interpretText)
         self.lineEdit().textEdited.connect(lambda _: self._typing.start())
-        self.lineEdit().installEventFilter(self)
         self.set_look(look)
 
     def set_wrong(self, wrong: bool) -> None:
@@ -192,9 +191,6 @@ class NumberField(QSpinBox, Part):
             "QSpinBox::up-button, QSpinBox::down-button { width: 24px; border: none; background: none; }"
             "QSpinBox::up-arrow, QSpinBox::down-arrow { image: none; width: 0; height: 0; }"
         )
-
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        return False
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         if self.hasFocus():
@@ -253,10 +249,7 @@ class FieldRow(QWidget, Part):
         row.addWidget(self.field)
         self.slider.stepped.connect(self._set)
         self.field.valueChanged.connect(self._set)
-        self.set_number(self.steps_default())
-
-    def steps_default(self) -> int:
-        return self.slider.steps[0]
+        self.set_number(self.slider.steps[0])
 
     def number(self) -> int:
         return self.field.value()

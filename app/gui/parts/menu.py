@@ -128,7 +128,8 @@ class MenuRow(QPushButton, Part):
             draw_text(painter, first, item.trailing, RIGHT)
             first.setWidth(first.width() - width_of(item.trailing, look.font(12)) - 12)
         painter.setFont(look.font(13, 500))
-        painter.setPen(look.colour("text" if item.enabled else "text_tertiary"))
+        greyed = "text_tertiary" if item.detail else "text_secondary"
+        painter.setPen(look.colour("text" if item.enabled else greyed))
         draw_text(painter, first, item.title, may_elide=True)
 
     def _draw_glyph(self, painter: QPainter, rect: QRectF) -> None:
