@@ -566,3 +566,24 @@ def test_a_click_beside_everything_leaves_a_field(qtbot: QtBot, make: Maker) -> 
     field.setFocus()
     qtbot.mouseClick(window.status, Qt.MouseButton.LeftButton, pos=QPoint(600, 10))
     assert not field.hasFocus()
+
+
+def test_an_hour_of_refreshing_leaves_no_objects_behind(qtbot: QtBot, make: Maker) -> None:
+    from PySide6.QtCore import QEvent, QObject
+
+    session = in_state("faster")
+    window = make(session)
+
+    def churn(times: int) -> int:
+        for number in range(times):
+            session.paused = number % 2 == 0
+            session.stale_s = 4.0 if number % 5 == 0 else None
+            window.refresh()
+            window.commands.open_export_menu().choose("none")
+            window.notify("info", f"news {number}")
+        QApplication.processEvents()
+        QApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+        return len(window.findChildren(QObject))
+
+    before = churn(20)
+    assert churn(60) <= before + 5
