@@ -5,12 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
-from PySide6.QtCore import QMessageLogContext, QtMsgType, qInstallMessageHandler
+from PySide6.QtCore import QMessageLogContext, Qt, QtMsgType, qInstallMessageHandler
 from PySide6.QtGui import QFont
 from PySide6.QtWidgets import QApplication, QWidget
+from pytestqt.qtbot import QtBot
 
 from app.gui.parts.look import Look
+from app.gui.preferences import Preferences
 from app.gui.theme import DARK, NORMAL, Type
+from app.gui.window import MainWindow
+from tests.gui.fakes import FakeSession
+from tests.gui.states import in_state
+
+Maker = Callable[..., MainWindow]
 
 # The offscreen platform says so of every window; it is no fault of ours.
 _HARMLESS = ("This plugin does not support propagateSizeHints", "This plugin does not support raise")
@@ -55,3 +62,33 @@ def draw(qapp: QApplication) -> Callable[[QWidget], None]:
         widget.grab()
 
     return _draw
+
+
+@pytest.fixture
+def make(qtbot: QtBot) -> Maker:
+    """Builds windows on a fake session and shows them."""
+
+    def _make(session: FakeSession | None = None, **options: object) -> MainWindow:
+        preferences = Preferences(theme="dark", motion=False)
+        for name, value in options.items():
+            setattr(preferences, name, value)
+        window = MainWindow(session or in_state("faster"), preferences, native_dialogs=False)  # type: ignore[arg-type]
+        qtbot.addWidget(window)
+        window.show()
+        window.activateWindow()
+        qtbot.waitUntil(lambda: window.isActiveWindow())
+        return window
+
+    return _make
+
+
+@pytest.fixture
+def window(qtbot: QtBot, look: Look) -> QWidget:
+    """An empty window that has the focus."""
+    made = QWidget()
+    made.look = look  # type: ignore[attr-defined]
+    made.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+    made.resize(800, 600)
+    qtbot.addWidget(made)
+    made.show()
+    return made
