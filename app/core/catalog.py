@@ -86,6 +86,16 @@ CONTENDERS: dict[str, Contender] = {
             "the whole layer behind one C++ operator, composed of ATen calls, with a hand-derived backward",
             needs_extension=True,
         ),
+        Contender(
+            "extension-fused",
+            "Extension (fused)",
+            "Ext. (fused)",
+            "#56B4E9",
+            "#0072B2",
+            "triangle",
+            "the same operator with one vectorised kernel between the two projections, and no score matrix",
+            needs_extension=True,
+        ),
     )
 }
 

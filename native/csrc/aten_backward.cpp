@@ -69,7 +69,8 @@ Tensor merge_projection(const Tensor& grad, int64_t batch, int64_t seq_len, int6
   return strided_view(dense, {batch * seq_len, 3 * embed_dim}, {3 * embed_dim, 1}, 0);
 }
 
-// Zero-sized input: every gradient is zero and no product is needed.
+}  // namespace
+
 std::vector<Tensor> zero_gradients(
     const Tensor& x,            // [0, S, E] or [B, 0, E]
     at::TensorList in_weights,  // one [3E, E] or three [E, E]
@@ -92,8 +93,6 @@ std::vector<Tensor> zero_gradients(
   add(wanted.out_bias, {embed_dim});
   return grads;
 }
-
-}  // namespace
 
 std::vector<Tensor> aten_backward(
     const Tensor& grad_y,       // [B, S, E], any strides

@@ -20,8 +20,8 @@ using OptionalTensor = std::optional<Tensor>;
 
 struct Forward {
   Tensor y;    // [B, S, E]
-  Tensor qkv;  // [3, B*H, S, D], strided: see `split_heads`
-  Tensor p;    // [B*H, S, S], the attention weights after the softmax
+  Tensor qkv;  // aten: [3, B*H, S, D], strided: see `split_heads`; fused: [R, 3E], as projected
+  Tensor p;    // aten: [B*H, S, S], the attention weights after the softmax; fused: [2, B*H, S], see `fused_forward`
   Tensor c;    // [R, E], the weighted values with their heads merged
 };
 
@@ -38,9 +38,11 @@ struct Wanted {
   static Wanted from_bits(int64_t bits, size_t parts);
 };
 
-// The levels the operator can run at; `kernel` in its schema names one. Raises ValueError on any other name.
-enum class Kernel { aten };
-Kernel kernel_named(std::string_view name);
+// The levels the operator can run at; `kernel` in its schema names one. Raises ValueError on any other name. "auto" is
+// decided by the device: "fused" on the CPU, where no shape was measured at which "aten" is faster.
+enum class Kernel { aten, fused };
+Kernel kernel_named(std::string_view name, c10::DeviceType device);
+const char* name_of(Kernel kernel);
 
 // Level "aten": composed from ATen calls, for CPU and CUDA alike. Arguments have been checked.
 Forward aten_forward(
@@ -62,6 +64,38 @@ std::vector<Tensor> aten_backward(
     const Tensor& p,            // [B*H, S, S]
     const Tensor& c,            // [R, E]
     int64_t num_heads,
+    const Wanted& wanted);
+
+// Level "fused", for CPU tensors. `keep`: whether to fill `p` with what the backward pass needs of the softmax, in the
+// compute type: each row's largest score and its sum of exponentials, which is its log-sum-exp in two
+// parts (one number would lose digits where scores are large). Undefined otherwise.
+Forward fused_forward(
+    const Tensor& x,              // [B, S, E]
+    at::TensorList in_weights,    // one [3E, E] or three [E, E]
+    at::TensorList in_biases,     // none, one [3E] or three [E]
+    const Tensor& out_weight,     // [E, E]
+    const OptionalTensor& out_bias,  // [E]
+    int64_t num_heads,
+    bool causal,
+    bool keep);
+
+// As `aten_backward`.
+std::vector<Tensor> fused_backward(
+    const Tensor& grad_y,       // [B, S, E], any strides
+    const Tensor& x,            // [B, S, E]
+    at::TensorList in_weights,  // one [3E, E] or three [E, E]
+    const Tensor& out_weight,   // [E, E]
+    const Tensor& qkv,          // [R, 3E]
+    const Tensor& stats,        // [2, B*H, S]
+    const Tensor& c,            // [R, E]
+    int64_t num_heads,
+    bool causal,
+    const Wanted& wanted);
+
+// Of an empty x: all wanted gradients are zero, and no product is needed.
+std::vector<Tensor> zero_gradients(
+    const Tensor& x,            // [0, S, E] or [B, 0, E]
+    at::TensorList in_weights,  // one [3E, E] or three [E, E]
     const Wanted& wanted);
 
 // The layer written with differentiable ATen calls, for the second derivative only.

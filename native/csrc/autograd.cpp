@@ -39,12 +39,14 @@ Tensor forward_and_keep(
     c10::string_view kernel) {
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
   static const auto op = operator_named<ForwardSignature>("attnscope::self_attention_forward");
-  auto [y, qkv, p, c] = op.call(x, in.weights, in.biases, out_weight, out_bias, num_heads, causal, kernel);
+  // Decided here, where the device is still known: under tracing the kernels below see none.
+  const char* const level = name_of(kernel_named(kernel, x.device().type()));
+  auto [y, qkv, p, c] = op.call(x, in.weights, in.biases, out_weight, out_bias, num_heads, causal, level);
   inputs.insert(inputs.end(), {qkv, p, c});
   ctx->save_for_backward(std::move(inputs));
   ctx->saved_data["num_heads"] = num_heads;
   ctx->saved_data["causal"] = causal;
-  ctx->saved_data["kernel"] = std::string(kernel);
+  ctx->saved_data["kernel"] = std::string(level);
   ctx->set_materialize_grads(false);
   return y;
 }
@@ -111,11 +113,12 @@ bool uniform(const std::vector<bool>& wanted, const std::vector<size_t>& at) {
 void hand_derived_gradients(
     const Tensor& grad_y,           // [B, S, E]
     const variable_list& inputs,    // the tensor arguments, in order
-    const Tensor& qkv,              // [3, B*H, S, D]
-    const Tensor& p,                // [B*H, S, S]
+    const Tensor& qkv,              // see `Forward`
+    const Tensor& p,                // see `Forward`
     const Tensor& c,                // [R, E]
     const std::vector<bool>& wanted,
     int64_t num_heads,
+    bool causal,
     const std::string& kernel,
     variable_list& grads) {
   const Places& at = places(inputs.size());
@@ -145,7 +148,7 @@ void hand_derived_gradients(
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
   static const auto op = operator_named<BackwardSignature>("attnscope::self_attention_backward");
   const auto found = op.call(
-      grad_y, inputs[0], weights, inputs[at.out_weight], qkv, p, c, num_heads, want.bits(), kernel);
+      grad_y, inputs[0], weights, inputs[at.out_weight], qkv, p, c, num_heads, causal, want.bits(), kernel);
   size_t next = 0;
   const auto take = [&](size_t slot, bool flag) {
     if (flag) {
@@ -198,7 +201,8 @@ variable_list backward_of(AutogradContext* ctx, const variable_list& grad_output
     differentiable_gradients(grad_y, inputs, wanted, num_heads, ctx->saved_data["causal"].toBool(), grads);
   } else {
     const std::string& kernel = ctx->saved_data["kernel"].toStringRef();
-    hand_derived_gradients(grad_y, inputs, qkv, p, c, wanted, num_heads, kernel, grads);
+    hand_derived_gradients(
+        grad_y, inputs, qkv, p, c, wanted, num_heads, ctx->saved_data["causal"].toBool(), kernel, grads);
   }
   return grads;
 }

@@ -77,9 +77,14 @@ void check_x(const Tensor& x, int64_t num_heads) {
   }
 }
 
-// `like` is the tensor that decides device and type: x.
-void check_tensor(const char* name, const Tensor& t, const Tensor& like, Shape shape, const char* symbols) {
-  TORCH_CHECK_VALUE(t.defined(), "self_attention: ", name, " is undefined; expected ", symbols);
+void check_type(const char* name, const Tensor& t, at::ScalarType expected, const char* why = "") {
+  if (t.scalar_type() != expected) {
+    refuse(name, t, std::string("is ") + dtype_name(t.scalar_type()) + "; expected " + dtype_name(expected) + why);
+  }
+}
+
+// Layout, device and shape. `like` is the tensor that decides the device: x.
+void check_place(const char* name, const Tensor& t, const Tensor& like, Shape shape, const char* symbols) {
   if (t.layout() != at::kStrided) {
     std::ostringstream text;
     text << "has layout " << t.layout() << "; expected a dense (strided) tensor";
@@ -87,10 +92,6 @@ void check_tensor(const char* name, const Tensor& t, const Tensor& like, Shape s
   }
   if (t.device() != like.device()) {
     refuse(name, t, "is on " + t.device().str() + "; expected " + like.device().str() + ", where x is");
-  }
-  if (t.scalar_type() != like.scalar_type()) {
-    refuse(name, t, std::string("is ") + dtype_name(t.scalar_type()) + "; expected " +
-                        dtype_name(like.scalar_type()) + ", as x is");
   }
   const auto sizes = t.sym_sizes();
   bool same = sizes.size() == shape.size();
@@ -100,6 +101,15 @@ void check_tensor(const char* name, const Tensor& t, const Tensor& like, Shape s
   if (!same) {
     refuse_shape(name, t, shape, symbols);
   }
+}
+
+// `like` decides the type too.
+void check_tensor(const char* name, const Tensor& t, const Tensor& like, Shape shape, const char* symbols) {
+  TORCH_CHECK_VALUE(t.defined(), "self_attention: ", name, " is undefined; expected ", symbols);
+  if (t.layout() == at::kStrided && t.device() == like.device()) {
+    check_type(name, t, like.scalar_type(), ", as x is");
+  }
+  check_place(name, t, like, shape, symbols);
 }
 
 void check_optional(const char* name, const OptionalTensor& t, const Tensor& like, Shape shape, const char* symbols) {
@@ -121,6 +131,47 @@ void check_weights(const Tensor& x, at::TensorList in_weights, const SymInt& emb
   check_tensor("v_weight", in_weights[2], x, {embed_dim, embed_dim}, "[E, E]");
 }
 
+// The same as all the checks below for what nearly every call brings, at a tenth of their cost; where it says no, they
+// find out what is wrong, or that nothing is. Symbolic sizes always take the long way.
+class Quick {
+ public:
+  explicit Quick(const Tensor& x, int64_t num_heads) {  // [B, S, E]
+    fits_ = x.defined() && plain(x) && x.dim() == 3 && num_heads > 0;
+    if (fits_) {
+      type_ = x.scalar_type();
+      device_ = x.device();
+      embed_dim_ = x.size(2);
+      fits_ = embed_dim_ > 0 && embed_dim_ % num_heads == 0 &&
+          (type_ == at::kFloat || type_ == at::kDouble || type_ == at::kHalf || type_ == at::kBFloat16);
+    }
+  }
+  Quick& matrix(const Tensor& t, int64_t parts = 1) {  // [parts * E, E]
+    fits_ = fits_ && like_x(t) && t.dim() == 2 && t.size(0) == parts * embed_dim_ && t.size(1) == embed_dim_;
+    return *this;
+  }
+  Quick& vector(const Tensor& t, int64_t parts = 1) {  // [parts * E]
+    fits_ = fits_ && like_x(t) && t.dim() == 1 && t.size(0) == parts * embed_dim_;
+    return *this;
+  }
+  Quick& vector(const OptionalTensor& t) {  // [E] or absent
+    return t.has_value() && t->defined() ? vector(*t) : *this;
+  }
+  bool fits() const { return fits_; }
+
+ private:
+  static bool plain(const Tensor& t) {  // the tensor
+    return t.layout() == at::kStrided && !t.unsafeGetTensorImpl()->has_symbolic_sizes_strides() &&
+        !t.key_set().has(c10::DispatchKey::Python);
+  }
+  bool like_x(const Tensor& t) const {  // the tensor
+    return t.defined() && plain(t) && t.scalar_type() == type_ && t.device() == device_;
+  }
+  bool fits_ = false;
+  int64_t embed_dim_ = 0;
+  at::ScalarType type_ = at::kFloat;
+  at::Device device_ = at::kCPU;
+};
+
 }  // namespace
 
 void check_arguments(
@@ -134,6 +185,11 @@ void check_arguments(
     const Tensor& out_weight,        // [E, E]
     const OptionalTensor& out_bias,  // [E]
     int64_t num_heads) {
+  if (Quick(x, num_heads)
+          .matrix(q_weight).vector(q_bias).matrix(k_weight).vector(k_bias).matrix(v_weight).vector(v_bias)
+          .matrix(out_weight).vector(out_bias).fits()) {
+    return;
+  }
   check_x(x, num_heads);
   const SymInt embed_dim = x.sym_sizes()[2];
   check_tensor("q_weight", q_weight, x, {embed_dim, embed_dim}, "[E, E]");
@@ -153,6 +209,16 @@ void check_projections(
     const Tensor& out_weight,        // [E, E]
     const OptionalTensor& out_bias,  // [E]
     int64_t num_heads) {
+  if (in_weights.size() == 1 && in_biases.size() <= 1) {
+    Quick quick(x, num_heads);
+    quick.matrix(in_weights[0], 3).matrix(out_weight).vector(out_bias);
+    if (in_biases.size() == 1) {
+      quick.vector(in_biases[0], 3);
+    }
+    if (quick.fits()) {
+      return;
+    }
+  }
   check_x(x, num_heads);
   const SymInt embed_dim = x.sym_sizes()[2];
   check_weights(x, in_weights, embed_dim);
@@ -176,11 +242,12 @@ void check_backward(
     const Tensor& x,            // [B, S, E]
     at::TensorList in_weights,  // one [3E, E] or three [E, E]
     const Tensor& out_weight,   // [E, E]
-    const Tensor& qkv,          // [3, B*H, S, D]
-    const Tensor& p,            // [B*H, S, S]
+    const Tensor& qkv,          // see `Forward`
+    const Tensor& p,            // see `Forward`
     const Tensor& c,            // [R, E]
     int64_t num_heads,
-    int64_t wanted) {
+    int64_t wanted,
+    Kernel kernel) {
   check_x(x, num_heads);
   const SymInt batch = x.sym_sizes()[0];
   const SymInt seq_len = x.sym_sizes()[1];
@@ -189,8 +256,14 @@ void check_backward(
   check_tensor("grad_y", grad_y, x, {batch, seq_len, embed_dim}, "[B, S, E]");
   check_weights(x, in_weights, embed_dim);
   check_tensor("out_weight", out_weight, x, {embed_dim, embed_dim}, "[E, E]");
-  check_tensor("qkv", qkv, x, {3, items, seq_len, embed_dim / num_heads}, "[3, B*H, S, D]");
-  check_tensor("p", p, x, {items, seq_len, seq_len}, "[B*H, S, S]");
+  if (kernel == Kernel::fused) {
+    check_tensor("qkv", qkv, x, {batch * seq_len, embed_dim * 3}, "[B*S, 3E]");
+    check_type("p", p, x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat);
+    check_place("p", p, x, {2, items, seq_len}, "[2, B*H, S]");
+  } else {
+    check_tensor("qkv", qkv, x, {3, items, seq_len, embed_dim / num_heads}, "[3, B*H, S, D]");
+    check_tensor("p", p, x, {items, seq_len, seq_len}, "[B*H, S, S]");
+  }
   check_tensor("c", c, x, {batch * seq_len, embed_dim}, "[B*S, E]");
   const auto flags = static_cast<int64_t>(3 + 2 * in_weights.size());
   TORCH_CHECK_VALUE(

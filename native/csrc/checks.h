@@ -34,10 +34,11 @@ void check_backward(
     const Tensor& x,            // [B, S, E]
     at::TensorList in_weights,  // one [3E, E] or three [E, E]
     const Tensor& out_weight,   // [E, E]
-    const Tensor& qkv,          // [3, B*H, S, D]
-    const Tensor& p,            // [B*H, S, S]
+    const Tensor& qkv,          // see `Forward`
+    const Tensor& p,            // see `Forward`
     const Tensor& c,            // [R, E]
     int64_t num_heads,
-    int64_t wanted);  // bits
+    int64_t wanted,  // bits
+    Kernel kernel);
 
 }  // namespace attnscope

@@ -31,7 +31,7 @@ Tensor self_attention_meta(
     bool /*causal*/,
     c10::string_view kernel) {
   check_arguments(x, q_weight, q_bias, k_weight, k_bias, v_weight, v_bias, out_weight, out_bias, num_heads);
-  kernel_named(kernel);
+  kernel_named(kernel, x.device().type());
   return like_x(x);
 }
 
@@ -46,7 +46,7 @@ Tensor self_attention_packed_meta(
     c10::string_view kernel) {
   const at::TensorList biases = present(in_proj_bias) ? at::TensorList(*in_proj_bias) : at::TensorList();
   check_projections(x, in_proj_weight, biases, out_weight, out_bias, num_heads);
-  kernel_named(kernel);
+  kernel_named(kernel, x.device().type());
   return like_x(x);
 }
 
@@ -60,12 +60,18 @@ ForwardTuple self_attention_forward_meta(
     bool /*causal*/,
     c10::string_view kernel) {
   check_projections(x, in_weights, in_biases, out_weight, out_bias, num_heads);
-  kernel_named(kernel);
+  const Kernel level = kernel_named(kernel, x.device().type());
   const SymInt batch = x.sym_size(0);
   const SymInt seq_len = x.sym_size(1);
   const SymInt embed_dim = x.sym_size(2);
   const SymInt head_dim = embed_dim / num_heads;
   const SymInt items = batch * num_heads;
+  if (level == Kernel::fused) {
+    const auto stats = x.options().dtype(x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat);
+    return {
+        like_x(x), at::empty_symint({batch * seq_len, embed_dim * 3}, x.options()),
+        at::empty_symint({2, items, seq_len}, stats), at::empty_symint({batch * seq_len, embed_dim}, x.options())};
+  }
   const std::vector<SymInt> sizes{3, items, seq_len, head_dim};
   // A single item is a view of the projection, without a copy: see `split_projection`.
   const Tensor qkv = batch == 1 && seq_len != 0
@@ -81,14 +87,15 @@ std::vector<Tensor> self_attention_backward_meta(
     const Tensor& x,            // [B, S, E]
     at::TensorList in_weights,  // one [3E, E] or three [E, E]
     const Tensor& out_weight,   // [E, E]
-    const Tensor& qkv,          // [3, B*H, S, D]
-    const Tensor& p,            // [B*H, S, S]
+    const Tensor& qkv,          // see `Forward`
+    const Tensor& p,            // see `Forward`
     const Tensor& c,            // [R, E]
     int64_t num_heads,
+    bool /*causal*/,
     int64_t wanted_bits,        // see `Wanted`
     c10::string_view kernel) {
-  check_backward(grad_y, x, in_weights, out_weight, qkv, p, c, num_heads, wanted_bits);
-  kernel_named(kernel);
+  const Kernel level = kernel_named(kernel, x.device().type());
+  check_backward(grad_y, x, in_weights, out_weight, qkv, p, c, num_heads, wanted_bits, level);
   const Wanted wanted = Wanted::from_bits(wanted_bits, in_weights.size());
   const SymInt embed_dim = x.sym_size(2);
   std::vector<Tensor> grads;

@@ -18,11 +18,15 @@
 
 namespace attnscope {
 
-Kernel kernel_named(std::string_view name) {
+Kernel kernel_named(std::string_view name, c10::DeviceType device) {
   TORCH_CHECK_VALUE(
-      name == "auto" || name == "aten", "self_attention: kernel is '", std::string(name),
-      "'; expected one of: auto, aten");
-  return Kernel::aten;
+      name == "auto" || name == "aten" || name == "fused", "self_attention: kernel is '", std::string(name),
+      "'; expected one of: auto, aten, fused");
+  return name == "fused" || (name == "auto" && device != at::kCUDA) ? Kernel::fused : Kernel::aten;
+}
+
+const char* name_of(Kernel kernel) {
+  return kernel == Kernel::fused ? "fused" : "aten";
 }
 
 int64_t Wanted::bits() const {
@@ -65,6 +69,23 @@ struct PlainCalls {
   c10::impl::ExcludeDispatchKeyGuard no_autocast{c10::autocast_dispatch_keyset};
 };
 
+Forward forward_at(
+    Kernel kernel,
+    const Tensor& x,                 // [B, S, E]
+    at::TensorList in_weights,       // one [3E, E] or three [E, E]
+    at::TensorList in_biases,        // none, one [3E] or three [E]
+    const Tensor& out_weight,        // [E, E]
+    const OptionalTensor& out_bias,  // [E]
+    int64_t num_heads,
+    bool causal,
+    bool keep) {
+  if (kernel == Kernel::fused) {
+    TORCH_CHECK_VALUE(x.is_cpu(), "self_attention: kernel is 'fused' and x is on ", x.device().str(), "; expected cpu");
+    return fused_forward(x, in_weights, in_biases, out_weight, out_bias, num_heads, causal, keep);
+  }
+  return aten_forward(x, in_weights, in_biases, out_weight, out_bias, num_heads, causal);
+}
+
 Tensor self_attention(
     const Tensor& x,                 // [B, S, E]
     const Tensor& q_weight,          // [E, E]
@@ -79,10 +100,10 @@ Tensor self_attention(
     bool causal,
     c10::string_view kernel) {
   check_arguments(x, q_weight, q_bias, k_weight, k_bias, v_weight, v_bias, out_weight, out_bias, num_heads);
-  kernel_named(kernel);
+  const Kernel level = kernel_named(kernel, x.device().type());
   const PlainCalls guard;
   const Projections in = pack(q_weight, q_bias, k_weight, k_bias, v_weight, v_bias);
-  return aten_forward(x, in.weights, in.biases, out_weight, out_bias, num_heads, causal).y;
+  return forward_at(level, x, in.weights, in.biases, out_weight, out_bias, num_heads, causal, false).y;
 }
 
 Tensor self_attention_packed(
@@ -96,9 +117,9 @@ Tensor self_attention_packed(
     c10::string_view kernel) {
   const at::TensorList biases = present(in_proj_bias) ? at::TensorList(*in_proj_bias) : at::TensorList();
   check_projections(x, in_proj_weight, biases, out_weight, out_bias, num_heads);
-  kernel_named(kernel);
+  const Kernel level = kernel_named(kernel, x.device().type());
   const PlainCalls guard;
-  return aten_forward(x, in_proj_weight, biases, out_weight, out_bias, num_heads, causal).y;
+  return forward_at(level, x, in_proj_weight, biases, out_weight, out_bias, num_heads, causal, false).y;
 }
 
 ForwardTuple self_attention_forward(
@@ -111,9 +132,9 @@ ForwardTuple self_attention_forward(
     bool causal,
     c10::string_view kernel) {
   check_projections(x, in_weights, in_biases, out_weight, out_bias, num_heads);
-  kernel_named(kernel);
+  const Kernel level = kernel_named(kernel, x.device().type());
   const PlainCalls guard;
-  Forward result = aten_forward(x, in_weights, in_biases, out_weight, out_bias, num_heads, causal);
+  Forward result = forward_at(level, x, in_weights, in_biases, out_weight, out_bias, num_heads, causal, true);
   return {std::move(result.y), std::move(result.qkv), std::move(result.p), std::move(result.c)};
 }
 
@@ -122,17 +143,21 @@ std::vector<Tensor> self_attention_backward(
     const Tensor& x,            // [B, S, E]
     at::TensorList in_weights,  // one [3E, E] or three [E, E]
     const Tensor& out_weight,   // [E, E]
-    const Tensor& qkv,          // [3, B*H, S, D]
-    const Tensor& p,            // [B*H, S, S]
+    const Tensor& qkv,          // see `Forward`
+    const Tensor& p,            // see `Forward`
     const Tensor& c,            // [R, E]
     int64_t num_heads,
+    bool causal,
     int64_t wanted,             // bits: see `Wanted`
     c10::string_view kernel) {
-  check_backward(grad_y, x, in_weights, out_weight, qkv, p, c, num_heads, wanted);
-  kernel_named(kernel);
+  const Kernel level = kernel_named(kernel, x.device().type());
+  check_backward(grad_y, x, in_weights, out_weight, qkv, p, c, num_heads, wanted, level);
   const PlainCalls guard;
-  return aten_backward(
-      grad_y, x, in_weights, out_weight, qkv, p, c, num_heads, Wanted::from_bits(wanted, in_weights.size()));
+  const Wanted flags = Wanted::from_bits(wanted, in_weights.size());
+  if (level == Kernel::fused) {
+    return fused_backward(grad_y, x, in_weights, out_weight, qkv, p, c, num_heads, causal, flags);
+  }
+  return aten_backward(grad_y, x, in_weights, out_weight, qkv, p, c, num_heads, flags);
 }
 
 // Any other backend (sparse, quantized, a device we have no kernels for): refused by name.
@@ -187,7 +212,7 @@ TORCH_LIBRARY(attnscope, m) {
       "Tensor? out_bias, int num_heads, bool causal, str kernel) -> (Tensor y, Tensor qkv, Tensor p, Tensor c)");
   m.def(
       "self_attention_backward(Tensor grad_y, Tensor x, Tensor[] in_weights, Tensor out_weight, Tensor qkv, "
-      "Tensor p, Tensor c, int num_heads, int wanted, str kernel) -> Tensor[]");
+      "Tensor p, Tensor c, int num_heads, bool causal, int wanted, str kernel) -> Tensor[]");
   m.def("build_id() -> str", build_id);
 }
 

@@ -1,4 +1,4 @@
-// The dispatcher's side of the operator: signatures as the schemas in register.cpp spell them, and how one kernel
+// The dispatcher's side of the operator: signatures as the schemas in operators.cpp spell them, and how one kernel
 // calls the next one down.
 #pragma once
 
@@ -50,10 +50,11 @@ using BackwardSignature = std::vector<Tensor>(
     const Tensor& x,            // [B, S, E]
     at::TensorList in_weights,  // one [3E, E] or three [E, E]
     const Tensor& out_weight,   // [E, E]
-    const Tensor& qkv,          // [3, B*H, S, D]
-    const Tensor& p,            // [B*H, S, S]
+    const Tensor& qkv,          // see `Forward`
+    const Tensor& p,            // see `Forward`
     const Tensor& c,            // [R, E]
     int64_t num_heads,
+    bool causal,
     int64_t wanted,             // bits: see `Wanted`
     c10::string_view kernel);
 

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from . import _library
 
-KERNELS = ("auto", "aten")
-"""What `kernel` may be. `auto` takes the fastest level there is."""
+KERNELS = ("auto", "aten", "fused")
+"""What `kernel` may be. `auto` takes `fused` on the CPU and `aten` elsewhere."""
 
 
 def check_kernel(kernel: str) -> str:

@@ -265,9 +265,9 @@ def test_the_inner_operators_refuse_what_does_not_fit() -> None:
     with pytest.raises(ValueError, match=r"expected 1 \(packed\) or 3"):
         forward(case.x, [case.in_weight] * 2, [], case.out_weight, None, 3, True, "aten")
     with pytest.raises(ValueError, match=r"p \(shape"):
-        backward(y, case.x, [case.in_weight], case.out_weight, qkv, p[:, :-1], c, 3, 31, "aten")
+        backward(y, case.x, [case.in_weight], case.out_weight, qkv, p[:, :-1], c, 3, True, 31, "aten")
     with pytest.raises(ValueError, match="expected 5 bits"):
-        backward(y, case.x, [case.in_weight], case.out_weight, qkv, p, c, 3, 32, "aten")
+        backward(y, case.x, [case.in_weight], case.out_weight, qkv, p, c, 3, True, 32, "aten")
 
 
 def test_an_unknown_kernel_lists_what_exists() -> None:
@@ -326,13 +326,14 @@ def test_opcheck(layout: str, batch: int) -> None:
     torch.library.opcheck(torch.ops.attnscope.self_attention.default, (x, *case.separate()[1:], 3, True))
 
 
-def test_opcheck_of_the_inner_operators() -> None:
+@pytest.mark.parametrize("kernel", ["aten", "fused"])
+def test_opcheck_of_the_inner_operators(kernel: str) -> None:
     for batch in (1, 2):
         case = make_case(batch, gradients=False)
-        call = (case.x, [case.in_weight], [case.in_bias], case.out_weight, case.out_bias, 3, True, "aten")
+        call = (case.x, [case.in_weight], [case.in_bias], case.out_weight, case.out_bias, 3, True, kernel)
         torch.library.opcheck(torch.ops.attnscope.self_attention_forward.default, call)
         y, *kept = torch.ops.attnscope.self_attention_forward(*call)
-        back = (y, case.x, [case.in_weight], case.out_weight, *kept, 3, 31, "aten")
+        back = (y, case.x, [case.in_weight], case.out_weight, *kept, 3, True, 31, kernel)
         torch.library.opcheck(torch.ops.attnscope.self_attention_backward.default, back)
 
 

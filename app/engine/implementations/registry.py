@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.engine.implementations import compiled, extension_aten, mha, native, sdpa
+from app.engine.implementations import compiled, extension_aten, extension_fused, mha, native, sdpa
 from app.engine.implementations.base import Implementation
 
 Registry = dict[str, Implementation]
@@ -16,5 +16,6 @@ def shipped() -> Registry:
         sdpa.IMPLEMENTATION,
         compiled.IMPLEMENTATION,
         extension_aten.IMPLEMENTATION,
+        extension_fused.IMPLEMENTATION,
     )
     return {entry.id: entry for entry in entries}
