@@ -20,6 +20,15 @@ Tensor allocate(at::IntArrayRef sizes, at::ScalarType type);
 // Whether these products are so small that calling the library costs more than it gains.
 bool is_small(const Kernels& kernels, int64_t rows, int64_t embed_dim);
 
+// Whether our own kernel takes this product, and its arguments. It reads rows that are dense, and as few as `is_small`.
+bool small_linear(
+    const Kernels& kernels,
+    const Tensor& y,       // [R, N], rows may lie apart
+    const Tensor& x,       // [R, E]
+    const Tensor& weight,  // [N, E]
+    const Tensor* bias,
+    LinearArgs& args);
+
 // y [R, N] = x [R, E] times weight [N, E] transposed, plus bias [N] if defined.
 void linear(
     const Kernels& kernels,

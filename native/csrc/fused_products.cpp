@@ -5,9 +5,11 @@
 #include <ATen/ops/empty_cpu_dispatch.h>
 #include <ATen/ops/mm_cpu_dispatch.h>
 
+#include <cstring>
 #include <string>
 
 #include "fused.h"
+#include "fused_library.h"
 #include "fused_parallel.h"
 #include "views.h"
 
@@ -72,33 +74,68 @@ bool is_small(const Kernels& kernels, int64_t rows, int64_t embed_dim) {
   return kernels.linear != nullptr && rows <= 16 && embed_dim <= 1024;
 }
 
+// False where some operand's rows are not dense.
+static bool dense_linear(
+    const Tensor& y,       // [R, N]
+    const Tensor& x,       // [R, E]
+    const Tensor& weight,  // [N, E]
+    const Tensor* bias,
+    LinearArgs& args) {
+  args = {x.const_data_ptr(), x.stride(0), weight.const_data_ptr(), weight.stride(0),
+          bias != nullptr ? bias->const_data_ptr() : nullptr, y.data_ptr(), y.stride(0), x.size(0), x.size(1)};
+  return dense_along_rows(x) && dense_along_rows(weight) && (bias == nullptr || bias->stride(0) == 1);
+}
+
+// The library's product adds to what is there: the bias, in every row.
+static void fill_rows(const LinearArgs& args, int64_t columns, int64_t element_size) {
+  const auto bytes = static_cast<size_t>(columns * element_size);
+  const int64_t step = 64;
+  for_each((args.rows + step - 1) / step, args.rows * columns > 10 * parallel_work, [&](int64_t block) {
+    for (int64_t i = block * step; i < std::min(args.rows, (block + 1) * step); ++i) {
+      std::memcpy(static_cast<char*>(args.y) + i * args.y_stride * element_size, args.bias, bytes);
+    }
+  });
+}
+
+bool small_linear(
+    const Kernels& kernels,
+    const Tensor& y,       // [R, N]
+    const Tensor& x,       // [R, E]
+    const Tensor& weight,  // [N, E]
+    const Tensor* bias,
+    LinearArgs& args) {
+  return dense_linear(y, x, weight, bias, args) && is_small(kernels, args.rows, args.depth);
+}
+
 void linear(
     const Kernels& kernels,
     Tensor& y,             // [R, N]
     const Tensor& x,       // [R, E]
     const Tensor& weight,  // [N, E]
     const Tensor* bias) {
-  const int64_t rows = x.size(0);
-  const int64_t depth = x.size(1);
+  LinearArgs args;
+  const bool dense = dense_linear(y, x, weight, bias, args);
   const int64_t columns = weight.size(0);
-  const bool dense = dense_along_rows(x) && dense_along_rows(weight) && (bias == nullptr || bias->stride(0) == 1);
-  if (!dense || !is_small(kernels, rows, depth)) {
-    if (bias != nullptr) {
-      at::cpu::addmm_out(y, *bias, x, transposed(weight));
-    } else {
-      at::cpu::mm_out(y, x, transposed(weight));
-    }
+  const Element element = element_of(x.scalar_type());
+  if (dense && is_small(kernels, args.rows, args.depth)) {
+    const bool worth_it = args.rows * args.depth * columns > parallel_work;
+    const int64_t chunk = worth_it ? 64 : columns;
+    for_each((columns + chunk - 1) / chunk, worth_it, [&](int64_t i) {
+      kernels.linear(args, i * chunk, std::min(columns, (i + 1) * chunk));
+    });
     return;
   }
-  const LinearArgs args{
-      x.const_data_ptr(), x.stride(0), weight.const_data_ptr(), weight.stride(0),
-      bias != nullptr ? bias->const_data_ptr() : nullptr, y.data_ptr(), y.stride(0), rows, depth};
-  const bool worth_it = rows * depth * columns > parallel_work;
-  constexpr int64_t step = 64;
-  const int64_t chunk = worth_it ? step : columns;
-  for_each((columns + chunk - 1) / chunk, worth_it, [&](int64_t i) {
-    kernels.linear(args, i * chunk, std::min(columns, (i + 1) * chunk));
-  });
+  if (dense && kernels.linear != nullptr && bias != nullptr) {
+    fill_rows(args, columns, static_cast<int64_t>(y.element_size()));
+  }
+  if (dense && kernels.linear != nullptr && library_linear(element, args, columns, bias != nullptr)) {
+    return;
+  }
+  if (bias != nullptr) {
+    at::cpu::addmm_out(y, *bias, x, transposed(weight));
+  } else {
+    at::cpu::mm_out(y, x, transposed(weight));
+  }
 }
 
 void product(
@@ -108,7 +145,14 @@ void product(
     const Tensor& b,  // [K, N]
     bool add,
     bool small) {
-  if (!small || !dense_along_rows(b) || kernels.product == nullptr) {
+  const bool dense = dense_along_rows(b) && kernels.product != nullptr;
+  const ProductArgs args{a.const_data_ptr(), a.stride(0), a.stride(1), b.const_data_ptr(), b.stride(0),
+                         c.data_ptr(),       c.stride(0), b.size(1),   a.size(1),          add};
+  const int64_t rows = a.size(0);
+  if (!dense || !small) {
+    if (dense && library_product(element_of(a.scalar_type()), args, rows)) {
+      return;
+    }
     if (add) {
       at::cpu::addmm_(c, a, b);
     } else {
@@ -116,9 +160,6 @@ void product(
     }
     return;
   }
-  const ProductArgs args{a.const_data_ptr(), a.stride(0), a.stride(1), b.const_data_ptr(), b.stride(0),
-                         c.data_ptr(),       c.stride(0), b.size(1),   a.size(1),          add};
-  const int64_t rows = a.size(0);
   const bool worth_it = rows * args.depth * args.columns > parallel_work;
   const int64_t chunk = worth_it ? std::max<int64_t>(8, (rows + 31) / 32 * 8) : rows;
   for_each((rows + chunk - 1) / chunk, worth_it, [&](int64_t i) {

@@ -57,7 +57,7 @@ typename V::Scalar soften(
     p.store(s + j);
     sum = sum + p;
   }
-  const T factor = row_max == now ? T(1) : static_cast<T>(std::exp(row_max - now));
+  const T factor = row_max == now || row_sum == T(0) ? T(1) : static_cast<T>(std::exp(row_max - now));
   for (std::int64_t j = valid; j < filled; ++j) {
     s[j] = T(0);  // also where the maximum is infinite
   }

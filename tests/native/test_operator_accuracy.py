@@ -110,7 +110,7 @@ def test_adjoining_weights_are_projected_together() -> None:
             torch.no_grad(),
             torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile,
         ):
-            self_attention(*nine, 3, True)
+            self_attention(*nine, 3, True, "aten")
         return sum(event.count for event in profile.key_averages() if event.key == "aten::addmm")
 
     case = make_case(gradients=False)

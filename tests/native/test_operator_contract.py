@@ -349,7 +349,7 @@ def test_autocast_gives_natives_types(set_up: str) -> None:
         y = packed(*case.leaves, 3, True) if set_up == "whole" else self_attention(*case.nine(), 3, True)
         expected = reference.self_attention(*case.nine(), 3, True)  # type: ignore[arg-type, call-arg]
     assert y.dtype == expected.dtype == torch.bfloat16
-    torch.testing.assert_close(y, expected)
+    torch.testing.assert_close(y, expected, rtol=2e-2, atol=2e-2)
     for grad, leaf in zip(torch.autograd.grad(y.float().sum(), case.leaves), case.leaves, strict=True):
         assert grad.dtype == leaf.dtype
 
