@@ -89,8 +89,8 @@ static bool dense_linear(
 // The library's product adds to what is there: the bias, in every row.
 static void fill_rows(const LinearArgs& args, int64_t columns, int64_t element_size) {
   const auto bytes = static_cast<size_t>(columns * element_size);
-  const int64_t step = 64;
-  for_each((args.rows + step - 1) / step, args.rows * columns > 10 * parallel_work, [&](int64_t block) {
+  const int64_t step = std::max<int64_t>(1, (args.rows + 7) / 8);
+  for_each((args.rows + step - 1) / step, args.rows * columns > 30'000, [&](int64_t block) {
     for (int64_t i = block * step; i < std::min(args.rows, (block + 1) * step); ++i) {
       std::memcpy(static_cast<char*>(args.y) + i * args.y_stride * element_size, args.bias, bytes);
     }
