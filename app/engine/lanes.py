@@ -37,7 +37,7 @@ class Lane:
     path: str = ""
     to_prepare: bool = True
     call: Call | None = None
-    pace: Pace = Pace(1, rehearse=False)
+    pace: Pace = field(default_factory=lambda: Pace(1, rehearse=False))
     sampled: bool = False
     inspected: bool = False
     checked: bool = False

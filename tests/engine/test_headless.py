@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import pytest
@@ -53,9 +54,11 @@ def test_a_steady_speed_up_stops_early_because_it_is_known(stage: Stage):
 
 
 def test_a_restless_speed_up_stops_at_the_time_limit(stage: Stage):
+    costs = random.Random(0)
+
     def prepare(workload: Any, inputs: Any) -> Any:
         def call() -> torch.Tensor:
-            stage.device.queued += 1e-3 if int(stage.device.time * 30) % 2 else 5e-3
+            stage.device.queued += costs.uniform(1e-3, 5e-3)
             return inputs.x
 
         return call
