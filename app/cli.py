@@ -39,7 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return INTERRUPTED
     except BrokenPipeError:
         # The reader of our output has gone, as `| head` does; Python would complain once more at exit.
-        sys.stdout = None  # type: ignore[assignment]
+        sys.stdout = None
         return 0
 
 

@@ -1,8 +1,8 @@
 """A worker without torch: speaks the protocol, samples made-up numbers, misbehaves on request.
 
 ATTNSCOPE_FAKE is a comma list: `slow-start`, `silent` (never samples), `segfault:NAME` (dies while NAME is
-prepared), `fatal`, `garbage`, `deaf` (ignores Shutdown and end of input), `rebuild` (a clean build wants a
-new worker).
+prepared), `stuck` (answers nothing but its first Start), `fatal`, `garbage`, `deaf` (ignores Shutdown and the
+end of input), `rebuild` (a clean build wants a new worker).
 """
 
 from __future__ import annotations
@@ -87,6 +87,8 @@ def main() -> int:
                 continue
             return 0
         if isinstance(command, m.Start):
+            if "stuck" in FAULTS and start is not None:
+                time.sleep(60)
             start, number, paused = command, 0, False
             prepare(start)
         elif isinstance(command, m.Pause):

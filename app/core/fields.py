@@ -33,7 +33,8 @@ class UnknownKeyError(ValueError):
     def __init__(self, place: str, known: list[str]) -> None:
         self.place = place
         self.known = known
-        super().__init__(f"{place}: unknown key; known here: {', '.join(known)}")
+        # A quoted key of a profile may hold anything, line ends included.
+        super().__init__(f"{one_line(place)}: unknown key; known here: {', '.join(known)}")
 
 
 class Field(msgspec.Struct, frozen=True):
@@ -125,6 +126,12 @@ def shorten(value: object, limit: int = 60) -> str:
         text = "a table"
     else:
         text = str(value)
+    return one_line(text, limit)
+
+
+def one_line(text: str, limit: int = 60) -> str:
+    """`text` on one line, without what a terminal would act on, cut to `limit` characters."""
+    text = "".join(c if c.isprintable() else " " for c in text)
     text = " ".join(text.split())
     return text if len(text) <= limit else text[: limit - 1] + "…"
 

@@ -213,6 +213,9 @@ class Recording:
         if record is None:
             return
         record.version += 1
+        if isinstance(message, (m.Samples, m.ContenderState, m.Checked)):
+            # What was announced has been survived.
+            self.active = None
         if isinstance(message, m.Samples):
             record.add(message, self.plan.baseline if self.plan else "native")
         elif isinstance(message, m.Active):

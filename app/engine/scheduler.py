@@ -153,6 +153,9 @@ class Scheduler:
 
     def _start(self, start: m.Start) -> None:
         """Replace the current run. A pause holds over it, until `Resume`."""
+        # Said before anything that takes long: the client must know a slow start from a worker that hangs.
+        for name in start.plan.implementations:
+            self._send(m.ContenderState(start.generation, start.first_workload, name, "waiting"))
         bench = self._end_run()
         self._profiler.forget()
         if start.live:

@@ -28,7 +28,7 @@ def start(path: Path | None, theme: str | None) -> int:
     application.setDesktopFileName("attnscope")
     preferences = Preferences.load()
     if theme is not None:
-        preferences.theme = theme
+        preferences.theme = theme  # type: ignore[assignment]
     session = Session(
         workload=preferences.workload, enabled=preferences.enabled, baseline=preferences.baseline
     )

@@ -9,7 +9,6 @@ from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QApplication, QFileDialog, QWidget
 
 from app.core.catalog import contender
-from app.core.files import RecordingError
 from app.core.plan import copy_as_command
 from app.core.recording import Recording, WorkloadRecord
 from app.core.workload import Workload
@@ -19,7 +18,9 @@ TRACE, PICTURE = "trace:", "picture:"
 RECORDING_FILTER = "Recordings (*.json)"
 
 
-def export_items(recording: Recording, record: WorkloadRecord | None, charts: Mapping[str, QWidget]) -> list[MenuItem]:
+def export_items(
+    recording: Recording, record: WorkloadRecord | None, charts: Mapping[str, QWidget]
+) -> list[MenuItem]:
     """What can be written now; what cannot is greyed with its reason."""
     measured = recording.sample_count > 0
     nothing = "" if measured else "nothing is measured yet"
@@ -31,14 +32,22 @@ def export_items(recording: Recording, record: WorkloadRecord | None, charts: Ma
     ]
     traces = record.traces_gz if record is not None else {}
     if not traces:
-        items.append(MenuItem("no-traces", "None yet", "a profile pass writes them: Profile now", enabled=False))
+        items.append(
+            MenuItem("no-traces", "None yet", "a profile pass writes them: Profile now", enabled=False)
+        )
     for name in traces:
         entry = contender(name)
         items.append(MenuItem(TRACE + name, entry.title, shape=entry.shape, series=name))
     items.append(MenuItem("heading-pictures", "Pictures of this tab", heading=True, line_before=True))
     items += picture_items(charts)
     items.append(
-        MenuItem("command", "Copy as command", trailing="measures this without a window", icon="terminal", line_before=True)
+        MenuItem(
+            "command",
+            "Copy as command",
+            trailing="measures this without a window",
+            icon="terminal",
+            line_before=True,
+        )
     )
     return items
 
@@ -90,7 +99,9 @@ class Exporter(QObject):
     def ask_open(self) -> Path | None:
         """Which file to open."""
         kinds = "Recordings and profiles (*.json *.jsonl *.toml);;All files (*)"
-        text, _ = QFileDialog.getOpenFileName(self._window, "Open", self.folder, kinds, options=self._options())
+        text, _ = QFileDialog.getOpenFileName(
+            self._window, "Open", self.folder, kinds, options=self._options()
+        )
         return self._remember(text)
 
     def run(
@@ -108,11 +119,18 @@ class Exporter(QObject):
         elif choice == "report":
             from app.exports import html_report
 
-            self._write("Export the report", f"{stem}.html", "HTML (*.html)", lambda p: html_report.write(recording, p))
+            self._write(
+                "Export the report",
+                f"{stem}.html",
+                "HTML (*.html)",
+                lambda p: html_report.write(recording, p),
+            )
         elif choice == "samples":
             from app.exports import csv_samples
 
-            self._write("Export all samples", f"{stem}.csv", "CSV (*.csv)", lambda p: csv_samples.write(recording, p))
+            self._write(
+                "Export all samples", f"{stem}.csv", "CSV (*.csv)", lambda p: csv_samples.write(recording, p)
+            )
         elif choice.startswith(TRACE):
             name = choice.removeprefix(TRACE)
             kinds = "Chrome traces (*.json.gz *.json)"
@@ -128,7 +146,9 @@ class Exporter(QObject):
             kinds = "Pictures (*.png *.svg)"
             self._write(f"Export {name}", f"{slug(name)}.png", kinds, lambda p: write_chart(widget, p))
         elif choice == "window":
-            self._write("Export the window", f"{stem}.png", "PNG (*.png)", lambda p: write_window(self._window, p))
+            self._write(
+                "Export the window", f"{stem}.png", "PNG (*.png)", lambda p: write_window(self._window, p)
+            )
 
     def copy_command(self, workload: Workload, enabled: tuple[str, ...], baseline: str, profile: str) -> str:
         """Put the command that measures this without a window on the clipboard."""
@@ -145,9 +165,12 @@ class Exporter(QObject):
             path = path.with_name(path.name + Path(name).suffix)
         try:
             write(path)
-        except (OSError, RecordingError, ValueError) as error:
-            reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-            self.notice.emit("error", f"{path} was not written: {reason}")
+        except OSError as error:
+            self.notice.emit("error", f"{path} was not written: {error.strerror or error}")
+            return
+        except ValueError as error:
+            # Our own writers' errors: a sentence that names the file.
+            self.notice.emit("error", str(error))
             return
         self.notice.emit("info", f"Written: {path}")
 

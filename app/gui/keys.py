@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from PySide6.QtCore import QRectF, Qt
+from PySide6.QtCore import QObject, QRectF, Qt
 from PySide6.QtGui import QKeySequence, QPainter, QPaintEvent, QShortcut
 from PySide6.QtWidgets import (
     QAbstractButton,
@@ -51,11 +51,14 @@ KEYS: tuple[Key, ...] = (
     Key("close", "Esc", "close a menu, leave a field"),
 )
 
-class Keys:
+
+class Keys(QObject):
     """The window's shortcuts. Single keys are off while a field, a button they would press, or a layer has
     the focus."""
 
     def __init__(self, window: QWidget, run: Callable[[str, int], None], tabs: int) -> None:
+        # A child of the window: the application must not call it once the window is gone.
+        super().__init__(window)
         self._letters: list[QShortcut] = []
         self._space: list[QShortcut] = []
         for key in KEYS:
@@ -117,7 +120,9 @@ class KeySheet(QWidget, Part):
             grid.addWidget(Label(look, key.shown, 12, 600), row, 0)
             grid.addWidget(Label(look, key.about, 12, 400, "text_secondary"), row, 1)
         column.addLayout(grid)
-        column.addWidget(Label(look, "Single letters are off while a field has the focus.", 12, 400, "text_tertiary"))
+        column.addWidget(
+            Label(look, "Single letters are off while a field has the focus.", 12, 400, "text_tertiary")
+        )
 
     def paintEvent(self, event: QPaintEvent) -> None:
         draw_panel(QPainter(self), self.look, QRectF(self.rect()), "card")

@@ -139,8 +139,10 @@ def _value(value: object) -> str:
     if isinstance(value, (list, tuple)):
         return f"[{', '.join(_value(item) for item in value)}]"
     if isinstance(value, str):
-        # A JSON string is a TOML basic string, but for the one control character that JSON lets through.
-        return json.dumps(value).replace("\x7f", "\\u007f")
+        # A JSON string is a TOML basic string, but for the one control character that JSON lets through,
+        # and for halves of characters, as a file's name may have them, which TOML has no way to write.
+        whole = value.encode("utf-8", "replace").decode()
+        return json.dumps(whole, ensure_ascii=False).replace("\x7f", "\\u007f")
     return str(value)
 
 

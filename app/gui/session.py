@@ -28,6 +28,9 @@ from app.gui.worker_link import WorkerLink
 
 FLUSH_MS = 1000
 CHANGED_MS = 50
+ANSWER_MS = 2000
+"""A worker that says nothing of a new run for so long is inside a call that nothing can stop."""
+
 ANNOUNCED_STALE_AFTER_S = 60.0
 """A worker that said it prepares or first calls something may be silent for longer."""
 
@@ -81,6 +84,8 @@ class Session(QObject):
         self._entries_key: tuple[object, ...] = ()
         self._changed_timer = QTimer(self, singleShot=True, interval=CHANGED_MS)
         self._changed_timer.timeout.connect(self.changed)
+        self._answer_timer = QTimer(self, singleShot=True, interval=ANSWER_MS)
+        self._answer_timer.timeout.connect(self._replace_worker)
         self._flush_timer = QTimer(self, interval=FLUSH_MS)
         self._flush_timer.timeout.connect(self._flush)
 
@@ -97,8 +102,8 @@ class Session(QObject):
 
     def close(self) -> None:
         """End everything within a bounded time. What was not saved stays among the recent sessions."""
-        self._flush_timer.stop()
-        self._changed_timer.stop()
+        for timer in (self._flush_timer, self._changed_timer, self._answer_timer):
+            timer.stop()
         if self._link is not None:
             self._link.stop()
         self._journals.end(keep=not self.saved)
@@ -211,6 +216,14 @@ class Session(QObject):
             self._link.abandon()
         self._gave_up = ""
         self._note("worker restarted by hand")
+        self._start_worker()
+
+    def _replace_worker(self) -> None:
+        if self._link is None or not self._link.is_running or self.environment is None:
+            return
+        self._link.abandon()
+        self.live.build.abandoned()
+        self._note("the worker was inside a long call; a new one takes over")
         self._start_worker()
 
     def profile_now(self) -> None:
@@ -334,6 +347,8 @@ class Session(QObject):
         self._last_message_s = self._clock()
         if not self.live.apply(message):
             return
+        if getattr(message, "generation", None) == self._generation:
+            self._answer_timer.stop()
         if self._journal is not None:
             self._journal.write(message)
         if isinstance(message, m.Samples):
@@ -389,6 +404,8 @@ class Session(QObject):
         self._send(start)
         if self.paused:
             self._send(m.Pause())
+        else:
+            self._answer_timer.start()
         self._announce()
 
     def _send(self, command: m.Command) -> None:

@@ -71,7 +71,9 @@ class TabArea(QWidget, Part):
 
     @property
     def current(self) -> QWidget:
-        return self.stack.currentWidget()
+        view = self.stack.currentWidget()
+        assert view is not None
+        return view
 
     def go_to(self, index: int) -> None:
         if 0 <= index < self.tabs.count():

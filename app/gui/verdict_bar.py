@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QRectF, Qt, Signal
-from PySide6.QtGui import QPainter, QPainterPath, QPaintEvent, QPen, QResizeEvent
+from PySide6.QtGui import QColor, QPainter, QPainterPath, QPaintEvent, QPen, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
 
 from app.core.catalog import CONTENDERS, contender
@@ -17,7 +17,8 @@ from app.gui.snapshot import Snapshot
 from app.gui.theme import CARD_RADIUS
 from app.gui.verdict_model import Verdict
 from app.gui.verdict_parts import BuildPanel, Buttons, Figures, NamePicker, WithheldPanel
-from app.gui.verdict_text import FIRST_PICKER, SECOND_PICKER, Writer, waiting_extension
+from app.gui.verdict_text import FIRST_PICKER, SECOND_PICKER, Writer
+from app.gui.verdict_words import plain_title, subject_of
 
 _EDGE = 4
 _PILLS = 2
@@ -34,7 +35,7 @@ class VerdictBar(QWidget, Part):
         super().__init__(parent)
         self.look = look
         self._snapshot: Snapshot | None = None
-        self._context: tuple[bool, str, float | None] = (False, "", None)
+        self._context: tuple[bool, str, float | None, bool] = (False, "", None, False)
         self.verdict: Verdict | None = None
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         self.sentence, self.evidence = PieceLine(look), PieceLine(look)
@@ -57,8 +58,8 @@ class VerdictBar(QWidget, Part):
         self._row = QHBoxLayout(self)
         self._row.setSpacing(12)
         self._lines = QVBoxLayout()
-        self._lines.addWidget(self.sentence, 5)
-        self._lines.addWidget(self.evidence, 4)
+        self._lines.addWidget(self.sentence)
+        self._lines.addWidget(self.evidence, 1)
         self._row.addLayout(self._lines, 1)
         for panel in (self.figures, self.build_panel, self.withheld, self.buttons):
             panel.hide()
@@ -66,12 +67,17 @@ class VerdictBar(QWidget, Part):
         self.restyle()
 
     def show_snapshot(
-        self, snapshot: Snapshot, viewing: bool = False, stopped: str = "", waiting_s: float | None = None
+        self,
+        snapshot: Snapshot,
+        viewing: bool = False,
+        stopped: str = "",
+        waiting_s: float | None = None,
+        picked: bool = False,
     ) -> None:
         """Say what the snapshot says; the rest as `Writer.verdict` has it."""
-        self._snapshot, self._context = snapshot, (viewing, stopped, waiting_s)
-        said = Writer(self.look.sizes).verdict(snapshot, viewing, stopped, waiting_s)
-        self._name_pickers(snapshot)
+        self._snapshot, self._context = snapshot, (viewing, stopped, waiting_s, picked)
+        said = Writer(self.look.sizes).verdict(snapshot, viewing, stopped, waiting_s, picked)
+        self._name_pickers(snapshot, subject_of(snapshot, picked))
         changed = said != self.verdict
         self.verdict = said
         if changed:
@@ -89,7 +95,9 @@ class VerdictBar(QWidget, Part):
         self.setFixedHeight(sizes.verdict)
         small = self.look.small
         self._row.setContentsMargins(24 if not small else 20, 0, 16 if not small else 8, 0)
-        self._lines.setContentsMargins(0, 10 if not small else 7, 0, 13 if not small else 9)
+        # The sentence stands where the design has it: 35 of 96 px from the top, the evidence at 68.
+        self._lines.setContentsMargins(0, 14 if not small else 10, 0, 16 if not small else 10)
+        self.sentence.setFixedHeight(42 if not small else 36)
         self._lines.setSpacing(0)
         if self._snapshot is not None:
             self.verdict = None
@@ -115,14 +123,12 @@ class VerdictBar(QWidget, Part):
 
     # ---- inside ----------------------------------------------------------------------------------------
 
-    def _name_pickers(self, snapshot: Snapshot) -> None:
-        first = snapshot.challenger or waiting_extension(snapshot)
+    def _name_pickers(self, snapshot: Snapshot, first: str | None) -> None:
         for picker, name in ((self.challenger, first), (self.baseline, snapshot.baseline)):
-            entry = contender(name) if name else None
-            title = entry.title if entry is not None else ""
-            if self.look.small and entry is not None and len(title) > 18:
-                title = entry.short
-            picker.set_name(title.removesuffix(" (step by step)"))
+            title = plain_title(name) if name else ""
+            if self.look.small and name and len(title) > 18:
+                title = contender(name).short
+            picker.set_name(title)
 
     def _show(self, said: Verdict) -> None:
         for picker in (self.challenger, self.baseline):
@@ -152,11 +158,16 @@ class VerdictBar(QWidget, Part):
         """Show as many figures as leave the shortest sentence and evidence whole."""
         margins = self._row.contentsMargins()
         room = self.width() - margins.left() - margins.right() - self._row.spacing()
-        least = max(line.width_of(line.levels[-1]) for line in (self.sentence, self.evidence))
-        least = max(least, self.evidence.width_of(self.evidence.levels[min(2, len(self.evidence.levels) - 1)]))
+        evidence = self.evidence.levels
+        # Down to the third version the evidence may shrink before a figure goes: rounds, then max |Δ|.
+        least = self.evidence.width_of(evidence[min(2, len(evidence) - 1)])
+        whole = max(least, self.sentence.width_of(self.sentence.levels[0]))
+        short = max(least, self.sentence.width_of(self.sentence.levels[-1]))
         count = len(self.figures.figures)
-        while count and self.figures.width_for(count) + least > room:
+        while count > 1 and self.figures.width_for(count) + whole > room:
             count -= 1
+        if count and self.figures.width_for(count) + short > room:
+            count = 0
         self.figures.set_shown(count)
         self.figures.setVisible(count > 0)
         self._row.activate()
@@ -191,6 +202,6 @@ class VerdictBar(QWidget, Part):
             painter.fillPath(edge, edge_colour(look, self.verdict))
 
 
-def edge_colour(look: Look, said: Verdict):  # type: ignore[no-untyped-def]
+def edge_colour(look: Look, said: Verdict) -> QColor:
     """A verdict's edge: the colour of its state, greyed where it is no verdict."""
     return look.colour(said.edge)

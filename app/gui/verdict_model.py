@@ -104,7 +104,9 @@ def figures_of(snapshot: Snapshot, baseline: Entry | None, challenger: Entry | N
     if baseline is None or challenger is None:
         return ()
     ours, theirs = baseline.counts, challenger.counts
-    python = Figure("Python calls", "Python calls", _total(ours, "python_calls"), _total(theirs, "python_calls"))
+    python = Figure(
+        "Python calls", "Python calls", _total(ours, "python_calls"), _total(theirs, "python_calls")
+    )
     if snapshot.on_gpu:
         launches = (_total(ours, "kernel_launches"), _total(theirs, "kernel_launches"))
         return (Figure("Kernel launches", "Launches", *launches), python)

@@ -110,7 +110,7 @@ class Figures(QWidget, Part):
         caption = width_of(self._caption(figure), look.font(12))
         change = width_of(figure.change, look.font(12, 500))
         padding = _PADDING if not look.small else 16
-        return max(value, caption, change, 84) + 2 * padding
+        return max(value, caption, change, 112 if not look.small else 80) + 2 * padding
 
     def width_for(self, count: int) -> int:
         return int(sum(self.column_width(f) for f in self.figures[:count]) + 0.99)

@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
+from typing import Literal
 
-from app.core.build import BuildState
 from app.core.catalog import contender
 from app.core.results import Entry
-from app.core.text import duration, micros, number, percent
-from app.gui.parts.line import ChipPiece, Dot, Glyph, Hosted, Level, Mark, Piece, Text, joined
+from app.core.text import duration, number, percent
+from app.gui.parts.line import ChipPiece, Dot, Glyph, Hosted, Level, Mark, Text, joined
 from app.gui.snapshot import Snapshot
 from app.gui.theme import Sizes
-from app.gui.verdict_model import Action, BuildProgress, Figure, Verdict, Withheld, figures_of
+from app.gui.verdict_model import Action, BuildProgress, Verdict, Withheld, figures_of
+from app.gui.verdict_words import (
+    clause,
+    clock,
+    floor_of,
+    greyed,
+    has_latency,
+    match_pieces,
+    match_texts,
+    plain_title,
+    progress_of,
+    recent_median,
+    rough,
+    subject_of,
+    tensor_title,
+)
 
 FIRST_PICKER, SECOND_PICKER = "challenger", "baseline"
 DEFAULT_MIN_ROUNDS = 30
@@ -33,10 +47,17 @@ class Writer:
         self._small = sizes.sentence < 20
 
     def verdict(
-        self, snapshot: Snapshot, viewing: bool = False, stopped: str = "", waiting_s: float | None = None
+        self,
+        snapshot: Snapshot,
+        viewing: bool = False,
+        stopped: str = "",
+        waiting_s: float | None = None,
+        picked: bool = False,
     ) -> Verdict:
         """What to say now. `viewing`: a recording from a file; `stopped`: why nothing is measured;
-        `waiting_s`: for how much longer a person wants to wait for a silent worker."""
+        `waiting_s`: for how much longer a person wants to wait for a silent worker; `picked`: the challenger
+        was chosen by hand, so that an extension that is not there yet does not take its place."""
+        snapshot = replace(snapshot, challenger=subject_of(snapshot, picked))
         recording = snapshot.recording
         baseline = snapshot.entry(snapshot.baseline)
         challenger = snapshot.entry(snapshot.challenger)
@@ -46,12 +67,12 @@ class Writer:
             return self._stale(snapshot.stale_s, waiting_s)
         if snapshot.record is None or (recording.environment is None and not viewing):
             return self._starting()
-        wanted = snapshot.challenger or waiting_extension(snapshot)
-        if wanted is not None and contender(wanted).needs_extension and not _has_latency(challenger):
+        wanted = snapshot.challenger
+        if wanted is not None and contender(wanted).needs_extension and not has_latency(challenger):
             if recording.build.is_running:
-                return self._building(snapshot, baseline)
+                return self._building(snapshot)
             if recording.build.state == "failed":
-                return self._build_failed(snapshot, baseline)
+                return self._build_failed(snapshot)
         if challenger is None or baseline is None:
             return self._alone(snapshot, baseline)
         if challenger.status in ("failed", "unavailable"):
@@ -79,13 +100,14 @@ class Writer:
     # ---- states ----------------------------------------------------------------------------------------
 
     def _faster(self, snapshot: Snapshot, entry: Entry) -> Verdict:
-        return self._ratio(snapshot, entry, "faster", "faster than")
+        return self._ratio(snapshot, entry, "faster")
 
     def _slower(self, snapshot: Snapshot, entry: Entry) -> Verdict:
-        return self._ratio(snapshot, entry, "slower", "slower than")
+        return self._ratio(snapshot, entry, "slower")
 
-    def _ratio(self, snapshot: Snapshot, entry: Entry, state: str, words: str) -> Verdict:
+    def _ratio(self, snapshot: Snapshot, entry: Entry, state: Literal["faster", "slower"]) -> Verdict:
         assert entry.speed_up is not None
+        words = f"{state} than"
         ratio = entry.speed_up.median if state == "faster" else 1 / entry.speed_up.median
         figure = Text(f"{number(ratio, 2)}×", self._sizes.number, 700, state, gap=8)
         sentence = (
@@ -97,8 +119,7 @@ class Writer:
         )
         shorter = (*self._first(snapshot, marks=False), figure, self._words(words, 8),
                    *self._second(snapshot, marks=False))  # fmt: skip
-        kind = "faster" if state == "faster" else "slower"
-        return Verdict(kind, state, (sentence, shorter), self._evidence(entry, inverted=state == "slower"))
+        return Verdict(state, state, (sentence, shorter), self._evidence(entry, inverted=state == "slower"))
 
     def _same(self, snapshot: Snapshot, entry: Entry) -> Verdict:
         sentence = (
@@ -106,7 +127,7 @@ class Writer:
             *self._first(snapshot),
             self._words("and", 8),
             *self._second(snapshot),
-            self._words("differ by less than 1 %" if _floor(entry) <= 0.01 else "do not differ", 0),
+            self._words("differ by less than 1 %" if floor_of(entry) <= 0.01 else "do not differ", 0),
         )
         return Verdict("same", "text_secondary", (sentence,), self._evidence(entry, figure=True))
 
@@ -152,15 +173,13 @@ class Writer:
         name = tensor_title(tensor)
         sentence = (
             (chip, self._words(f"No speed-up is shown: {name} differs")),
-            (chip, self._words(f"{name} differs")),
+            (chip, self._words(f"{name[0].upper()}{name[1:]} differs")),
         )
         bound = Text(f"max |Δ| {error.max_abs:.1e}, limit {error.bound:.1e}", 12, 600, "text")
         rest = Text(f"{number(right)} of {number(right + wrong)} tensors match")
         title = Text(f"{contender(entry.implementation).title} goes on being timed, unclaimed")
         evidence = (joined((bound,), (rest,), (title,)), joined((bound,), (rest,)), (bound,))
-        return Verdict(
-            "wrong", "error", sentence, evidence, withheld=Withheld(f"until {name.removeprefix('the ')} is right")
-        )
+        return Verdict("wrong", "error", sentence, evidence, withheld=Withheld(f"until {name} is right"))
 
     def _warming(self, snapshot: Snapshot, rounds: int, wanted: int) -> Verdict:
         sentence = (self._words("Warming up", 8), *self._second(snapshot), self._words("and", 8),
@@ -170,23 +189,27 @@ class Writer:
         evidence = (joined((count,), (kept,)), (count,))
         if snapshot.paused:
             return Verdict(
-                "warming", "disabled", ((ChipPiece("Paused", "same", "pause"), *sentence),), evidence, dimmed=True
+                "warming",
+                "disabled",
+                ((ChipPiece("Paused", "same", "pause"), *sentence),),
+                evidence,
+                dimmed=True,
             )
         return Verdict("warming", "text_secondary", (sentence,), evidence)
 
-    def _building(self, snapshot: Snapshot, baseline: Entry | None) -> Verdict:
+    def _building(self, snapshot: Snapshot) -> Verdict:
         build = snapshot.recording.build
-        sentence = self._runs(snapshot, baseline, "while the extension compiles")
+        sentence = self._runs(snapshot, "while the extension compiles")
         parts: list[Level] = [(Text("The comparison starts by itself when the build ends"),)]
         progress = build.progress
         if build.waiting is not None:
             parts = [(Text("Another process is building the same; this one waits for it"),)]
         elif progress is not None and progress.expected_s:
             left = max(progress.expected_s - progress.elapsed_s, 0)
-            parts.append((Text(f"about {_rough(left)} left" if left >= 1 else "nearly done"),))
+            parts.append((Text(f"about {rough(left)} left" if left >= 1 else "nearly done"),))
         parts.append((Text("next time it loads from the cache"),))
         levels = tuple(joined(*parts[:n]) for n in range(len(parts), 0, -1))
-        right = BuildProgress(*_progress(build))
+        right = BuildProgress(*progress_of(build))
         return Verdict(
             "building",
             "text_secondary",
@@ -196,13 +219,13 @@ class Writer:
             buttons=(Action("cancel-build", "Cancel"),),
         )
 
-    def _build_failed(self, snapshot: Snapshot, baseline: Entry | None) -> Verdict:
+    def _build_failed(self, snapshot: Snapshot) -> Verdict:
         sentence = (Glyph("error", "error", 20, gap=10), Text("No verdict: the extension did not compile",
                                                                self._size, 600, "text"))  # fmt: skip
         others = [contender(e.implementation).title for e in snapshot.entries
                   if e.implementation != snapshot.baseline and e.latency is not None]  # fmt: skip
-        name = contender(snapshot.baseline).title
-        median = baseline.latency.median_s if baseline and baseline.latency else None
+        name = plain_title(snapshot.baseline)
+        median = recent_median(snapshot, snapshot.baseline)
         keeps: Level = (Text(f"{name} keeps running", 12, 600, "text"),)
         if median is not None:
             keeps = (Dot("ok"), Text(f"{name} keeps running at {duration(median)}", 12, 600, "text"))
@@ -223,24 +246,26 @@ class Writer:
         )
         if failed:
             sentence = (Glyph("error", "error", 18, gap=10), *sentence)
-        reason = Text(_clause(entry.reason or "no reason was given"), 12, 400, "text_secondary")
+        reason = Text(clause(entry.reason or "no reason was given"), 12, 400, "text_secondary")
         pick = Text("pick another name above to compare it")
         return Verdict(
             "unavailable",
             "error" if failed else "disabled",
             (sentence,),
-            (joined((reason,), (pick,)), (reason,), (Text(_clause(reason.text, 70)),)),
+            (joined((reason,), (pick,)), (reason,), (Text(clause(reason.text, 70)),)),
             buttons=(Action("copy-reason", "Copy reason", "copy"),),
         )
 
     def _alone(self, snapshot: Snapshot, baseline: Entry | None) -> Verdict:
-        if not _has_latency(baseline):
+        if not has_latency(baseline):
             sentence = (self._words("Warming up", 8), *self._second(snapshot))
-            return Verdict("warming", "text_secondary", (sentence,), ((Text("the first rounds are on their way"),),))
+            return Verdict(
+                "warming", "text_secondary", (sentence,), ((Text("the first rounds are on their way"),),)
+            )
         hint = "switch on another implementation at the left to compare"
         if any(e.implementation != snapshot.baseline and e.status == "waiting" for e in snapshot.entries):
             hint = "the others join as they become ready"
-        return Verdict("alone", "text_secondary", self._runs(snapshot, baseline, ""), ((Text(hint),),))
+        return Verdict("alone", "text_secondary", self._runs(snapshot, ""), ((Text(hint),),))
 
     def _stale(self, seconds: float, waiting_s: float | None) -> Verdict:
         chip = ChipPiece("Stale", "warning", "clock")
@@ -251,9 +276,9 @@ class Writer:
         cause = Text("it may be compiling or out of memory")
         lost = Text("nothing is lost")
         if waiting_s is not None:
-            asks = Text(f"waiting; asks again in {_clock(waiting_s)}")
-            return Verdict("stale", "disabled", sentence, (joined((old,), (asks,), (lost,)), joined((old,), (asks,)), (old,)),
-                           dimmed=True)  # fmt: skip
+            asks = Text(f"waiting; asks again in {clock(waiting_s)}")
+            levels = (joined((old,), (asks,), (lost,)), joined((old,), (asks,)), (old,))
+            return Verdict("stale", "disabled", sentence, levels, dimmed=True)
         pills: Level = (Text("", gap=4), Hosted("pill0", gap=6), Hosted("pill1", gap=6))
         dot = Text("  ·  ", 12, 400, "text_tertiary")
         evidence = (
@@ -265,9 +290,15 @@ class Writer:
         return Verdict("stale", "disabled", sentence, evidence, pills=actions, dimmed=True)
 
     def _stopped(self, reason: str) -> Verdict:
-        sentence = (Glyph("error", "error", 20, gap=10), Text("Nothing is measured any more", self._size, 600, "text"))
-        evidence = ((Text(_clause(reason, 160)),), (Text(_clause(reason, 90)),), (Text(_clause(reason, 60)),))
-        buttons = (Action("copy-reason", "Copy reason", "copy"), Action("restart-worker", "Restart worker", "restart"))
+        sentence = (
+            Glyph("error", "error", 20, gap=10),
+            Text("Nothing is measured any more", self._size, 600, "text"),
+        )
+        evidence = ((Text(clause(reason, 160)),), (Text(clause(reason, 90)),), (Text(clause(reason, 60)),))
+        buttons = (
+            Action("copy-reason", "Copy reason", "copy"),
+            Action("restart-worker", "Restart worker", "restart"),
+        )
         return Verdict("stopped", "error", (sentence,), evidence, buttons=buttons)
 
     def _starting(self) -> Verdict:
@@ -283,14 +314,13 @@ class Writer:
         last = snapshot.record.last_at_s if snapshot.record is not None else None
         age = max(snapshot.now_s - last, 0) if last is not None else None
         marked = self._marked(said, ChipPiece("Paused", "same", "pause"))
-        lead: Level = (Text(f"last round {_clock(age)} ago", 12, 600, "text"),) if age is not None else ()
+        lead: Level = (Text(f"last round {clock(age)} ago", 12, 600, "text"),) if age is not None else ()
         interval: Level = (said.evidence[-1][0],)
         grey = Text("values are grey until the run goes on")
-        evidence = tuple(
-            _greyed(level, keep=1) for level in (joined(lead, interval, (grey,)), joined(lead, interval), lead or interval)
-        )
+        levels = (joined(lead, interval, (grey,)), joined(lead, interval), lead or interval)
+        evidence = tuple(greyed(level, keep=1) for level in levels)
         return replace(marked, edge="disabled", evidence=evidence, dimmed=True, pills=(),
-                       sentence=tuple(_greyed(level) for level in marked.sentence))  # fmt: skip
+                       sentence=tuple(greyed(level) for level in marked.sentence))  # fmt: skip
 
     def _marked(self, said: Verdict, chip: ChipPiece) -> Verdict:
         """The same verdict behind a chip; one that is there already gives way."""
@@ -303,7 +333,7 @@ class Writer:
         return Text(text, self._size, 400, "text_secondary", gap=gap)
 
     def _first(self, snapshot: Snapshot, marks: bool = True) -> Level:
-        return self._named(snapshot.challenger or waiting_extension(snapshot), FIRST_PICKER, marks)
+        return self._named(snapshot.challenger, FIRST_PICKER, marks)
 
     def _second(self, snapshot: Snapshot, marks: bool = True) -> Level:
         return self._named(snapshot.baseline, SECOND_PICKER, marks)
@@ -314,11 +344,12 @@ class Writer:
         host = Hosted(picker, gap=8, on_baseline=True)
         return (Mark(contender(name).shape, name, 11, gap=7), host) if marks else (host,)
 
-    def _runs(self, snapshot: Snapshot, baseline: Entry | None, ending: str) -> tuple[Level, ...]:
-        if baseline is None or baseline.latency is None:
+    def _runs(self, snapshot: Snapshot, ending: str) -> tuple[Level, ...]:
+        median = recent_median(snapshot, snapshot.baseline)
+        if median is None:
             words = (self._words("Warming up", 8), *self._second(snapshot), self._words(ending))
             return (words, words[:-1])
-        value = Text(duration(baseline.latency.median_s), self._sizes.number, 700, "text", gap=10)
+        value = Text(duration(median), self._sizes.number, 700, "text", gap=10)
         long = (*self._second(snapshot), self._words("runs at", 8), value, self._words(ending))
         return (long, long[:-1])
 
@@ -333,7 +364,10 @@ class Writer:
         decimals = 3 if entry.verdict == "same" else 2
         lead = f"{number(speed.median, 2)}×, " if figure else ""
         interval = Text(
-            f"{lead}{percent(speed.confidence)} CI {number(low, decimals)}–{number(high, decimals)}", 12, 600, "text"
+            f"{lead}{percent(speed.confidence)} CI {number(low, decimals)}–{number(high, decimals)}",
+            12,
+            600,
+            "text",
         )
         floor = percent(speed.noise_floor, 1)
         noise: Level = (Text(f"{'noise' if self._small else 'noise floor'} ±{floor}"),)
@@ -354,95 +388,3 @@ class Writer:
         levels.append(joined((interval,), (Text(f"noise ±{floor}"),), shortest))
         levels.append(joined((interval,), (Text(f"±{floor}"),), shortest[:1]))
         return tuple(dict.fromkeys(levels))
-
-
-def waiting_extension(snapshot: Snapshot) -> str | None:
-    """The extension that was asked for and is not there yet."""
-    for entry in snapshot.entries:
-        name = entry.implementation
-        if name != snapshot.baseline and contender(name).needs_extension and entry.status != "measured":
-            return name
-    return None
-
-
-def match_texts(entry: Entry) -> tuple[str, ...]:
-    """What the accuracy check found, from long to short; one empty text before it was made."""
-    accuracy = entry.accuracy
-    if accuracy is None:
-        return ("not checked yet",)
-    gradients = sum(1 for name in accuracy.tensors if name.startswith("grad_"))
-    worst = f" (max |Δ| {accuracy.worst:.1e})"
-    if not gradients:
-        return (f"output matches{worst}", "output matches")
-    words = "1 gradient matches" if gradients == 1 else f"{gradients} gradients match"
-    both = f"output and {gradients} gradients match"
-    return (f"{both}{worst}", both, words)
-
-
-def match_pieces(entry: Entry, text: str) -> Level:
-    if entry.accuracy is None:
-        return (Text(text, 12, 400, "text_tertiary"),)
-    return (Glyph("tick", "ok", 14, gap=5), Text(text))
-
-
-def tensor_title(tensor: str) -> str:
-    """`grad_v_weight` as `the gradient of v_weight`."""
-    match = re.fullmatch(r"grad_(\w+)", tensor)
-    return f"the gradient of {match[1]}" if match else f"the {tensor}"
-
-
-def _has_latency(entry: Entry | None) -> bool:
-    return entry is not None and entry.latency is not None
-
-
-def _floor(entry: Entry) -> float:
-    return entry.speed_up.noise_floor or 0.0 if entry.speed_up is not None else 0.0
-
-
-def _clause(text: str, limit: int = 110) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
-
-
-def _clock(seconds: float) -> str:
-    minutes, rest = divmod(int(seconds), 60)
-    return f"{minutes:,}:{rest:02d}"
-
-
-def _rough(seconds: float) -> str:
-    """To ten seconds above half a minute: an estimate is not a stop-watch."""
-    if seconds < 30:
-        return f"{seconds:.0f} s"
-    seconds = round(seconds / 10) * 10
-    minutes, rest = divmod(int(seconds), 60)
-    return " ".join(part for part in (f"{minutes} min" if minutes else "", f"{rest} s" if rest else "") if part)
-
-
-def _progress(build: BuildState) -> tuple[str, str, float | None, str]:
-    progress = build.progress
-    if build.waiting is not None:
-        return "Waiting for another build", _clock(build.waiting.elapsed_s), None, ""
-    source = next((s.source for s in reversed(list(build.sources.values())) if s.state == "started"), "")
-    if progress is None or not progress.total:
-        return "Looking for a build", "", None, source
-    share = progress.done / progress.total
-    return f"Compiled {progress.done} of {progress.total}", _clock(progress.elapsed_s), share, source
-
-
-def _greyed(level: Level, keep: int = 0) -> Level:
-    """The same words in text secondary; the first `keep` pieces stay as they are."""
-    pieces: list[Piece] = []
-    for index, piece in enumerate(level):
-        if isinstance(piece, Text) and index >= keep and piece.role not in ("text_tertiary",):
-            piece = replace(piece, role="text_secondary")
-        pieces.append(piece)
-    return tuple(pieces)
-
-
-def figure_words(figure: Figure) -> str:
-    """The figure as one text, for assistive technology."""
-    before, after = figure.texts()
-    return f"{figure.title} {before} to {after}, {figure.change}"
-
-
-__all__ = ["Writer", "figure_words", "match_texts", "micros", "tensor_title"]

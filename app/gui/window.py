@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 from PySide6.QtCore import QEvent, QRect, Qt, QTimer
 from PySide6.QtGui import (
     QCloseEvent,
@@ -20,22 +21,18 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QApplication, QVBoxLayout, QWidget
 
-from app.core.files import RecordingError
-from app.core.plan import Plan, ProfileError
+from app.core.plan import on_device
 from app.core.workload import Workload
 from app.gui.body import Body
+from app.gui.commands import Commands
 from app.gui.controls.contender_list import ContenderList
-from app.gui.controls.explanation import replaced
 from app.gui.controls.left_panel import LeftPanel
 from app.gui.controls.run_bar import RunBar
 from app.gui.controls.workload_form import WorkloadForm
-from app.gui.export_menu import Exporter, export_items, picture_items
-from app.gui.keys import Keys, show_keys
-from app.gui.main_menu import menu_items
+from app.gui.keys import Keys
 from app.gui.parts.banner import BannerStack
 from app.gui.parts.focus_ring import FocusRing
 from app.gui.parts.look import Look, dress, dress_application, prefers_motion
-from app.gui.parts.menu import Menu, open_menu
 from app.gui.preferences import Preferences
 from app.gui.session import Session
 from app.gui.snapshot import Snapshot
@@ -79,7 +76,7 @@ class MainWindow(QWidget):
         self._make_parts(native_dialogs)
         self._lay_out()
         self._connect()
-        self.keys = Keys(self, self._command, len(TITLES))
+        self.keys = Keys(self, self.commands.run, len(TITLES))
         self.ring = FocusRing(self, self.look)
         self._restore()
         self._timer = QTimer(self)
@@ -110,7 +107,7 @@ class MainWindow(QWidget):
         self.system = SystemView(look.theme, look.type)
         self.tabs = TabArea(look, (self.live, self.build, self.system), preferences.window_span)
         self.status = StatusBar(look)
-        self.exporter = Exporter(self, preferences.export_folder, native_dialogs)
+        self.commands = Commands(self, native_dialogs)
         self.actions_of_verdict = VerdictActions(self.session, self.tabs, self)
 
     def _lay_out(self) -> None:
@@ -131,7 +128,7 @@ class MainWindow(QWidget):
     def _space_content(self) -> None:
         gap = self.look.sizes.gap
         self._content.setContentsMargins(gap, gap, gap, gap)
-        self._content.setSpacing(8 if not self.look.small else 8)
+        self._content.setSpacing(8)
 
     def _connect(self) -> None:
         session = self.session
@@ -140,9 +137,9 @@ class MainWindow(QWidget):
         session.devices_changed.connect(self._mark)
         session.build_changed.connect(self._mark)
         session.notice.connect(self.notify)
-        session.recovered_available.connect(self._offer_recovered)
+        session.recovered_available.connect(self.commands.offer_recovered)
         self.form.workload_changed.connect(self._measure)
-        self.form.plan_chosen.connect(self._take_plan)
+        self.form.plan_chosen.connect(self.commands.take_plan)
         self.form.system_requested.connect(lambda: self.tabs.go_to(SYSTEM))
         self.contenders.enabled_changed.connect(session.set_enabled)
         self.contenders.baseline_changed.connect(session.set_baseline)
@@ -151,22 +148,20 @@ class MainWindow(QWidget):
         self.verdict.baseline_picked.connect(session.set_baseline)
         self.verdict.acted.connect(self.actions_of_verdict.act)
         bar = self.run_bar
-        bar.menu_requested.connect(self.open_main_menu)
+        bar.menu_requested.connect(self.commands.open_main_menu)
         bar.run_toggled.connect(self.toggle_run)
         bar.restart_requested.connect(session.restart)
         bar.profile_requested.connect(session.profile_now)
         bar.build_requested.connect(lambda: self.tabs.go_to(BUILD))
-        bar.export_requested.connect(self.open_export_menu)
+        bar.export_requested.connect(self.commands.open_export_menu)
         self.tabs.tab_changed.connect(self._tab_changed)
         self.tabs.span_changed.connect(self._span_changed)
-        self.tabs.picture_requested.connect(self.open_picture_menu)
+        self.tabs.picture_requested.connect(self.commands.open_picture_menu)
         self.live.implementation_selected.connect(self._select)
         self.build.rebuild_requested.connect(session.build)
         self.build.cancel_requested.connect(session.cancel_build)
         self.build.retry_requested.connect(lambda: session.build(False))
         self.system.check_again_requested.connect(session.restart_worker)
-        self.exporter.notice.connect(self.notify)
-        self.exporter.folder_changed.connect(lambda f: setattr(self.preferences, "export_folder", f))
         self.body.panel_changed.connect(lambda shown: setattr(self.preferences, "left_panel", shown))
         hints = QGuiApplication.styleHints()
         hints.colorSchemeChanged.connect(self._system_theme_changed)
@@ -199,10 +194,15 @@ class MainWindow(QWidget):
         self.preferences.choose_theme(choice)  # type: ignore[arg-type]
         self._system_theme_changed()
 
+    def set_motion(self, motion: bool) -> None:
+        """Whether things move where the system leaves animations on."""
+        self.preferences.motion = motion
+        self._apply_look(replace(self.look, motion=motion and prefers_motion()))
+
     def _system_theme_changed(self) -> None:
         theme = self._theme()
         if theme is not self.look.theme:
-            self._apply_look(Look(theme, self.look.type, self.look.sizes, self.look.motion))
+            self._apply_look(replace(self.look, theme=theme))
 
     def _apply_look(self, look: Look) -> None:
         self.look = look
@@ -211,8 +211,7 @@ class MainWindow(QWidget):
         dress_application(application, look)
         dress(self, look)
         for view in (self.live, self.build, self.system):
-            view.set_theme(look.theme)
-            view.set_small(look.small)
+            view.set_look(look)
         self._space_content()
         self.refresh()
         self.update()
@@ -231,7 +230,7 @@ class MainWindow(QWidget):
 
     def notify(self, level: str, text: str) -> None:
         """A line in the window; nothing waits for it."""
-        self.banners.show_notice(self.look, level, text)
+        self.banners.show_notice(self.look, level, text[:1].upper() + text[1:])
 
     def _mark(self) -> None:
         self._dirty = True
@@ -271,33 +270,14 @@ class MainWindow(QWidget):
         live = session.environment is not None and viewing is None
         self.run_bar.show_state(recording, idle, not stopped, live and not stopped)
         waiting = self.actions_of_verdict.waiting_s(snapshot.stale_s)
-        self.verdict.show_snapshot(snapshot, viewing is not None, stopped, waiting)
+        picked = session.challenger is not None
+        self.verdict.show_snapshot(snapshot, viewing is not None, stopped, waiting, picked)
         self.status.show_snapshot(snapshot, viewing.name if viewing is not None else "", stopped)
         self.tabs.show_build(recording.build)
         name = f"{viewing.name} · " if viewing is not None else ""
         self.setWindowTitle(f"{name}AttnScope")
 
     # ---- wishes ----------------------------------------------------------------------------------------
-
-    def _command(self, command: str, index: int) -> None:
-        """What a key of the map stands for."""
-        act = {
-            "run": self.toggle_run,
-            "restart": self.session.restart,
-            "profile": self.session.profile_now,
-            "build": lambda: self.session.build(False),
-            "export": self.open_export_menu,
-            "open": self.open_file,
-            "save": self.save,
-            "tab": lambda: self.tabs.go_to(index),
-            "panel": self.body.toggle_panel,
-            "toggle": lambda: self.contenders.toggle(index),
-            "baseline": lambda: self.contenders.make_baseline(index),
-            "next-baseline": self.contenders.next_baseline,
-            "keys": lambda: show_keys(self, self.look),
-            "close": self.body.close_drawer,
-        }[command]
-        act()
 
     def toggle_run(self) -> None:
         """Run or pause; from a recording, go back to measuring."""
@@ -307,78 +287,9 @@ class MainWindow(QWidget):
             self.session.pause()
         self.refresh()
 
-    def open_file(self) -> None:
-        path = self.exporter.ask_open()
-        if path is not None:
-            self.open_path(path)
-
-    def open_path(self, path: Path) -> None:
-        """Open a recording or a profile; a file that is neither is a notice."""
-        try:
-            if path.suffix == ".toml":
-                self._take_plan(self.form.profile.add(path), path)
-            else:
-                self.session.open_recording(path)
-        except (RecordingError, ProfileError) as error:
-            self.notify("error", str(error))
-        except OSError as error:
-            self.notify("error", f"{path} cannot be read: {error.strerror or error}")
-        self.refresh()
-
-    def save(self) -> None:
-        if self.session.recording.sample_count:
-            self._export("recording")
-        else:
-            self.notify("info", "Nothing is measured yet, so there is nothing to save.")
-
-    def open_export_menu(self) -> Menu:
-        recording = self.session.recording
-        items = export_items(recording, recording.current, self.tabs.charts())
-        return open_menu(self.run_bar.export, self.look, items, self._export)
-
-    def open_picture_menu(self) -> Menu:
-        return open_menu(self.tabs.camera, self.look, picture_items(self.tabs.charts()), self._export)
-
-    def open_main_menu(self) -> Menu:
-        items = menu_items(self.preferences.theme, self.preferences.motion, self.body.panel_shown,
-                           self.session.recent_journals())  # fmt: skip
-        return open_menu(self.run_bar.menu, self.look, items, self._menu_chosen)
-
-    def _export(self, choice: str) -> None:
-        session = self.session
-        if choice == "command":
-            self.exporter.copy_command(session.workload, session.enabled, session.baseline, session.profile)
-            return
-        recording = session.recording
-        self.exporter.run(choice, recording, recording.current, self.tabs.charts(), session.save_recording)
-
-    def _menu_chosen(self, choice: str) -> None:
-        kind, _, value = choice.partition(":")
-        if kind == "theme":
-            self.set_theme(value)
-        elif kind == "motion":
-            self.preferences.motion = not self.preferences.motion
-            motion = self.preferences.motion and prefers_motion()
-            self._apply_look(Look(self.look.theme, self.look.type, self.look.sizes, motion))
-        elif kind == "recent":
-            self.open_path(Path(value))
-        else:
-            self._command(kind, 0)
-
     def _measure(self, workload: Workload) -> None:
         self._known_workload = workload
         self.session.set_workload(workload)
-
-    def _take_plan(self, plan: Plan, path: Path) -> None:
-        workload = plan.workloads[0]
-        if workload.device == "auto":
-            # "auto" in a profile means whatever is right here, and that is known already.
-            workload = replaced(workload, device=self.session.workload.device)
-        self.session.profile = str(path)
-        self.session.set_baseline(plan.baseline)
-        self.session.set_enabled(plan.implementations)
-        self.session.set_workload(workload)
-        self.refresh()
 
     def _select(self, implementation: str) -> None:
         if implementation != self.session.baseline:
@@ -391,23 +302,6 @@ class MainWindow(QWidget):
     def _span_changed(self, span: str) -> None:
         self.preferences.window_span = span  # type: ignore[assignment]
         self.refresh()
-
-    def _offer_recovered(self, found: Sequence[object]) -> None:
-        from app.core.text import size
-        from app.gui.journals import Found
-
-        for journal in list(found)[:2]:
-            assert isinstance(journal, Found)
-            text = f"An unsaved recording of {journal.began:%H:%M} on {journal.began:%d %B} ({size(journal.bytes)})"
-            self.banners.show_notice(
-                self.look,
-                "info",
-                text,
-                (
-                    ("Open", lambda j=journal: self.open_path(j.path)),
-                    ("Discard", lambda j=journal: self.session.discard_journal(j)),
-                ),
-            )
 
     # ---- events ----------------------------------------------------------------------------------------
 
@@ -439,7 +333,7 @@ class MainWindow(QWidget):
 
     def dropEvent(self, event: QDropEvent) -> None:
         event.acceptProposedAction()
-        self.open_path(Path(event.mimeData().urls()[0].toLocalFile()))
+        self.commands.open_path(Path(event.mimeData().urls()[0].toLocalFile()))
 
     def paintEvent(self, event: QPaintEvent) -> None:
         QPainter(self).fillRect(self.rect(), self.look.colour("window"))
@@ -453,12 +347,20 @@ class MainWindow(QWidget):
             self.session.close()
         event.accept()
 
+    def _workload_to_keep(self) -> Workload:
+        """With `auto` for a device that it would choose anyway: next time there may be a better one."""
+        workload, environment = self.session.workload, self.session.environment
+        automatic = msgspec.structs.replace(workload, device="auto")
+        if environment is not None and on_device(automatic, environment) == workload:
+            return automatic
+        return workload
+
     def _remember(self) -> None:
         preferences = self.preferences
         frame = self.normalGeometry() if self.isMaximized() else self.geometry()
         preferences.geometry = (frame.x(), frame.y(), frame.width(), frame.height())
         preferences.maximised = self.isMaximized()
         if self.session.viewing is None:
-            preferences.workload = self.session.workload
+            preferences.workload = self._workload_to_keep()
             preferences.enabled, preferences.baseline = self.session.enabled, self.session.baseline
         preferences.save()

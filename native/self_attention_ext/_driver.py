@@ -29,6 +29,22 @@ from ._sources import PACKAGE
 CANCEL_GRACE_S = 5.0
 POLL_S = 0.02
 
+FINISHED: Event = {
+    "event": "finished",
+    "library": "",
+    "key": "",
+    "cached": False,
+    "seconds": 0.0,
+    "compiler": "",
+    "flags": [],
+    "jobs": None,
+    "full_build": None,
+    "needs_new_worker": False,
+}
+"""The last event of a build that went well, before it is filled in. `full_build` holds the timings of the
+build that made the library, `check_s`, `compile_s`, `link_s`, `work_s`, `sources`, `built_at`; None where
+they are not known."""
+
 
 class Builder:
     """One build or load. `start`, then `poll` until `running` is false; the last event is `finished` or
@@ -301,16 +317,8 @@ class Builder:
         self._events.append(log(self._elapsed(), text, level))
 
     def _finish(self, finished: Event, needs_new_worker: bool = False) -> None:
-        defaults: Event = {"compiler": "", "flags": [], "jobs": None, "full_build": None}
-        self._events.append(
-            {
-                **defaults,
-                **finished,
-                "event": "finished",
-                "seconds": self._elapsed(),
-                "needs_new_worker": needs_new_worker,
-            }
-        )
+        ending = {"seconds": self._elapsed(), "needs_new_worker": needs_new_worker}
+        self._events.append({**FINISHED, **finished, **ending})
         self.running = False
 
     def _fail(self, error: BuildError) -> None:

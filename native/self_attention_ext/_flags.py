@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 
-GNU_COMPILE = ("-O2", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wextra")
+GNU_COMPILE = ("-O2", "-g0", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wextra")
 MSVC_COMPILE = ("/O2", "/MD", "/EHsc", "/W3", "/utf-8", "/Zc:__cplusplus", "/permissive-")
 
 LIBRARIES = ("c10", "torch_cpu", "torch")

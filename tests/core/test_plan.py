@@ -47,6 +47,7 @@ def test_seed_table_crosses_its_axes() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
+        ("\"a\\nb\\u001b[31m\" = 1", ["a b", "unknown key"]),
         ("titel = 'x'", ["titel", "unknown key", "title"]),
         ("[workload]\nbatches = 8", ["workload.batches", "unknown key", "batch"]),
         ("[workload]\nbatch = '8'", ["workload.batch", '"8"', "whole number"]),

@@ -79,6 +79,20 @@ def test_disturbed_samples_are_kept_and_enter_no_figure() -> None:
     assert sdpa.speed_up.rounds == 10
 
 
+def test_what_was_announced_is_over_once_something_came_of_it() -> None:
+    recording = started()
+    announced = m.Active(1, 0, "sdpa", "first call")
+    for outcome in (
+        samples(1),
+        m.ContenderState(1, 0, "sdpa", "ready"),
+        m.Checked(1, 0, "sdpa", factories.accuracy()),
+    ):
+        recording.apply(announced)
+        assert recording.active == announced
+        recording.apply(outcome)
+        assert recording.active is None
+
+
 def test_the_twin_is_filed_under_the_baseline_it_repeats() -> None:
     recording = started()
     batch = m.Samples(1, 0, 1, ("native", TWIN), (m.Sample(0, 0, 1, 1e-4, 1), m.Sample(0, 1, 1, 1e-4, 1)))

@@ -18,6 +18,7 @@ import pytest
 
 from app.core import messages as m
 from tests.conftest import ROOT
+from tests.e2e.x11 import press_close_button
 
 TOOLS = ("Xvfb", "xdotool", "import")
 
@@ -132,7 +133,7 @@ class Application:
     def close(self) -> tuple[int, float]:
         """Close as a person does, by the window's close button: exit code, seconds it took."""
         begun = time.monotonic()
-        self._xdotool("windowquit", self._window())
+        press_close_button(self.display, int(self._window()))
         code = self.process.wait(15)
         return code, time.monotonic() - begun
 

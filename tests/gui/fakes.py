@@ -14,6 +14,7 @@ from app.core.results import entries_of
 from app.core.workload import Workload
 from app.gui.session import best_challenger
 from app.gui.snapshot import Snapshot
+from app.gui.window import MainWindow
 
 
 class FakeSession(QObject):
@@ -42,7 +43,7 @@ class FakeSession(QObject):
         self.environment: Environment | None = self.recording.environment
         self.saved = False
         self.profile = "quick"
-        self.age_s = 14.0
+        self.age_s = 0.1
         self.calls: list[tuple[object, ...]] = []
 
     def _did(self, *call: object) -> None:
@@ -127,3 +128,10 @@ class FakeSession(QObject):
             paused=self.paused,
             stale_s=self.stale_s,
         )
+
+
+def calls(window: MainWindow, name: str) -> list[tuple[object, ...]]:
+    """Arguments of every call of that name that the window made of its fake session."""
+    session = window.session
+    assert isinstance(session, FakeSession)
+    return [call[1:] for call in session.calls if call[0] == name]

@@ -189,6 +189,17 @@ def test_a_new_build_starts_a_new_worker_and_keeps_the_samples(make: Make, qtbot
     assert "extension-aten@first000" in record.series
 
 
+def test_a_worker_inside_a_long_call_is_replaced_when_the_workload_changes(make: Make, qtbot: QtBot) -> None:
+    session = make("stuck")
+    session.start()
+    qtbot.waitUntil(lambda: samples(session) > 5, timeout=8000)
+    first = session.worker_pid
+    session.set_workload(Workload(seq_len=8, device="cpu"))
+    qtbot.waitUntil(lambda: samples(session) > 5, timeout=10000)
+    assert session.worker_pid != first
+    assert any("long call" in event.text for event in session.live.events)
+
+
 def test_closing_is_bounded_even_for_a_worker_that_does_not_listen(make: Make, qtbot: QtBot) -> None:
     import time
 

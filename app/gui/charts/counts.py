@@ -18,6 +18,7 @@ from app.gui.snapshot import Snapshot
 
 _HEAD = 20
 _MARK_ROOM = 16
+_LEAST_COLUMN = 62
 
 
 @dataclass(frozen=True)
@@ -136,9 +137,11 @@ class CountsChart(PaintedChart):
         small = pitch < 15
         name_font = self.look.font(10 if small else 12, 500)
         names = max(width_of(style_of(row.name, look.theme).short, name_font) for row in self._rows)
-        left = area.left() + _MARK_ROOM + min(names, area.width() * 0.4) + 10
         columns = len(self._titles)
         gap = 16
+        # Long names give way to the figures; the tooltip has them whole.
+        most = area.width() - _MARK_ROOM - 10 - _LEAST_COLUMN * columns - gap * (columns - 1)
+        left = area.left() + _MARK_ROOM + min(names, most, area.width() * 0.4) + 10
         width = (area.right() - left - gap * (columns - 1)) / columns
         if columns > 1:
             for index, title in enumerate(self._titles):

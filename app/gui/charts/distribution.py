@@ -29,7 +29,7 @@ Array = npt.NDArray[np.float64]
 Place = Callable[[float], float]
 
 US = 1e6
-MAX_SAMPLES = 20_000
+MAX_SAMPLES = 4_000
 """More would change no pixel: a long series is thinned evenly."""
 
 _AXIS = 22
@@ -176,7 +176,7 @@ class DistributionChart(PaintedChart):
         elif self._humps is not None:
             self._paint_humps(painter, area, self._humps)
         else:
-            text = "Appears with the first samples"
+            text = "Appears with the first undisturbed samples"
             write(painter, area, text, self.look.font(13), self.look.colour("text_secondary"), LEFT)
 
     # ---- densities ----------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from app.gui.charts.painting import LEFT, width_of, write
 from app.gui.parts.look import Look
 
 SCALE = 2
-_MARGIN, _HEAD, _FOOT = 16, 28, 26
+_MARGIN, _HEAD, _LINE = 16, 28, 16
 _DEFAULT = QSize(880, 420)
 FORMATS = (".png", ".svg")
 
@@ -41,7 +41,21 @@ def export_widget(widget: QWidget, path: str | os.PathLike[str]) -> None:
 
 
 def _whole(widget: QWidget) -> QSize:
-    return QSize(widget.width() + 2 * _MARGIN, widget.height() + _HEAD + _FOOT + 2 * _MARGIN)
+    foot = 8 + _LINE * len(_foot(widget))
+    return QSize(widget.width() + 2 * _MARGIN, widget.height() + _HEAD + foot + 2 * _MARGIN)
+
+
+def _foot(widget: QWidget) -> list[str]:
+    """The line of the machine, broken between its parts where the chart is narrow."""
+    font = widget.look.font(11)  # type: ignore[attr-defined]
+    lines: list[str] = []
+    for part in str(getattr(widget, "environment_line", "")).split(" · "):
+        longer = f"{lines[-1]} · {part}" if lines else part
+        if lines and width_of(longer, font) > widget.width():
+            lines.append(part)
+        else:
+            lines[-1:] = [longer]
+    return lines
 
 
 def _png(widget: QWidget) -> bytes:
@@ -54,7 +68,8 @@ def _png(widget: QWidget) -> bytes:
     content = QByteArray()
     buffer = QBuffer(content)
     buffer.open(QIODevice.OpenModeFlag.WriteOnly)
-    if not image.save(buffer, "PNG"):
+    # The stub asks for bytes, the binding for str.
+    if not image.save(buffer, "PNG"):  # type: ignore[call-overload]
         raise ExportError("the picture cannot be encoded as PNG")
     return bytes(content.data())
 
@@ -81,7 +96,7 @@ def _draw(painter: QPainter, widget: QWidget, size: QSize) -> None:
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     painter.fillRect(QRectF(0, 0, size.width(), size.height()), look.colour("card"))
     title = str(getattr(widget, "title", widget.accessibleName()))
-    caption, line = str(getattr(widget, "caption", "")), str(getattr(widget, "environment_line", ""))
+    caption = str(getattr(widget, "caption", ""))
     head = QRectF(_MARGIN, _MARGIN - 4, widget.width(), _HEAD)
     bold = look.font(14, 600)
     write(painter, head, title, bold, look.colour("text"), LEFT)
@@ -101,8 +116,11 @@ def _draw(painter: QPainter, widget: QWidget, size: QSize) -> None:
     else:
         _render(painter, widget)
     painter.restore()
-    foot = QRectF(_MARGIN, size.height() - _MARGIN - 18, widget.width(), 18)
-    write(painter, foot, line, look.font(11), look.colour("text_tertiary"), LEFT, may_elide=True)
+    lines = _foot(widget)
+    for index, text in enumerate(lines):
+        top = size.height() - _MARGIN - _LINE * (len(lines) - index)
+        foot = QRectF(_MARGIN, top, widget.width(), _LINE)
+        write(painter, foot, text, look.font(11), look.colour("text_tertiary"), LEFT, may_elide=True)
 
 
 def _render(painter: QPainter, widget: QWidget) -> None:

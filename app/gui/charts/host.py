@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QWidget
 from app.gui.charts.painted import PaintedChart
 from app.gui.parts.card import Card
 from app.gui.parts.look import Look, Part
+from app.gui.snapshot import Snapshot
 
 
 class Chart(Protocol):
@@ -19,6 +20,19 @@ class Chart(Protocol):
     title: str
     caption: str
     environment_line: str
+
+
+def environment_line(snapshot: Snapshot) -> str:
+    """What was measured, and on what: the last line of every picture."""
+    environment = snapshot.recording.environment
+    workload = snapshot.record.workload.label if snapshot.record is not None else ""
+    if environment is None:
+        return workload
+    device = snapshot.record.workload.device if snapshot.record is not None else "cpu"
+    title = next((d.title for d in environment.devices if d.id == device), environment.cpu)
+    torch = f"torch {environment.torch}" if environment.torch else ""
+    told = (workload, title, environment.system, torch, f"AttnScope {environment.attnscope}")
+    return " · ".join(part for part in told if part)
 
 
 class _Legend(QWidget, Part):
@@ -54,7 +68,7 @@ class ChartCard(Card):
         self.body.addWidget(chart)
         self._legend = _Legend(look, chart) if isinstance(chart, PaintedChart) else None
         if self._legend is not None:
-            self.actions.addWidget(self._legend)
+            self.tools.addWidget(self._legend)
         self.restyle()
 
     def restyle(self) -> None:

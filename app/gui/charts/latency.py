@@ -49,6 +49,8 @@ class _Line:
         self.band.setBrush(faded(colour, look.theme.band_opacity))
         self.band.setPath(path)
         self._show(True)
+        # An item without a point still costs a pass of the painter.
+        self.disturbed.setVisible(bool(curve.disturbed.any()))
 
     def hide(self) -> None:
         self._show(False)
@@ -91,14 +93,23 @@ class LatencyChart(pg.GraphicsView, Part):  # type: ignore[misc]
     def restyle(self) -> None:
         self._scene.look = self.look
         self.setBackgroundBrush(self.look.colour("card"))
-        self.caption = "µs · median, IQR band" if self.look.small else "µs, wall time · median with IQR band"
+        self._caption()
         self._redraw()
+
+    def _caption(self) -> None:
+        said = "µs · median, IQR band" if self.look.small else "µs, wall time · median with IQR band"
+        if self.hidden:
+            said += f" · {number(self.hidden)} hidden"
+        if above := self._scene.picture.above:
+            said += f" · {number(above)} peak{'s' if above > 1 else ''} above the axis"
+        self.caption = said
 
     def show_snapshot(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
         picture = self._data.picture(snapshot)
         self._scene.picture = self._steadied(picture)
         self._scene.empty = _why_empty(snapshot, picture)
+        self._caption()
         self._redraw()
 
     @property
@@ -182,6 +193,10 @@ class LatencyChart(pg.GraphicsView, Part):  # type: ignore[misc]
         if at is not None and self._snapshot is not None and plot.left() <= at <= plot.right() + 6:
             seconds = (at - plot.right()) / plot.width() * scene.picture.span_s
             scene.hover = reading(scene.picture, self._snapshot, seconds)
+
+    def close(self) -> bool:
+        # pyqtgraph's own also takes the scene and the viewport apart, under items that are still held.
+        return QGraphicsView.close(self)
 
     def wheelEvent(self, event: object) -> None:
         """The chart does not zoom; let the page scroll."""

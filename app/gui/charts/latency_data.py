@@ -19,6 +19,9 @@ Array = npt.NDArray[np.float64]
 US = 1e6
 _GAP_BUCKETS = 4
 _RECENT_SHARE = 1 / 12
+_SHOWN_PERCENT = 95
+_CROWDED = 2.0
+_HEADROOM = 1.25
 
 
 @dataclass(frozen=True)
@@ -65,9 +68,22 @@ class Picture:
 
     @property
     def top_us(self) -> float:
-        """The highest value of a line or band, µs; 0 for none."""
-        tops = [float(np.nanmax(c.q3)) for c in self.curves if c.x.size]
-        return max(tops, default=0.0)
+        """Where the axis must reach, µs; 0 for none.
+
+        A machine that is busy for a moment makes peaks of a hundred times the level, on an axis to which
+        the curves themselves would lie flat: what a twentieth of the buckets or fewer reach may leave it.
+        """
+        curves = [curve for curve in self.curves if curve.x.size]
+        highest = max((float(np.nanmax(curve.q3)) for curve in curves), default=0.0)
+        levels = (max(float(np.nanpercentile(c.q3, _SHOWN_PERCENT)), c.value) for c in curves)
+        level = max(levels, default=0.0)
+        return highest if highest <= _CROWDED * level else _HEADROOM * level
+
+    @property
+    def above(self) -> int:
+        """How many buckets have their median above the axis."""
+        top = self.top_us
+        return sum(int((curve.median > top).sum()) for curve in self.curves)
 
     @property
     def hidden(self) -> int:

@@ -52,6 +52,7 @@ class TrendChart(PaintedChart):
     def __init__(self, look: Look, title: str) -> None:
         super().__init__(look, title)
         self._trend: Trend | None = None
+        self.setAccessibleDescription(self._why_empty())
 
     def show_trend(self, trend: Trend | None) -> None:
         """None: nothing has been read yet."""
@@ -84,7 +85,11 @@ class TrendChart(PaintedChart):
         head = QRectF(area.left(), area.top(), area.width(), _TITLE)
         room = width_of(value, bold) + 8 if value else 0
         title = head.adjusted(0, 0, -room, 0)
-        write(painter, title, self.title, look.font(12), look.colour("text_secondary"), LEFT, may_elide=True)
+        name = self.title
+        if look.small:
+            # The value beside it carries the unit.
+            name = name.partition(",")[0].removeprefix("CPU ").capitalize()
+        write(painter, title, name, look.font(12), look.colour("text_secondary"), LEFT, may_elide=True)
         write(painter, head, value, bold, look.colour("text"), RIGHT)
         plot = area.adjusted(0, _TITLE + 6, -1, -_AXIS)
         if trend is None or not trend.values:
@@ -159,11 +164,11 @@ class TrendChart(PaintedChart):
         for seconds, word in trend.events:
             if seconds < -SPAN_S:
                 continue
-            place = x(seconds)
+            at = x(seconds)
             painter.setPen(dashed(look.colour("warning")))
-            painter.drawLine(QPointF(place, plot.top() - 4), QPointF(place, plot.bottom()))
+            painter.drawLine(QPointF(at, plot.top() - 4), QPointF(at, plot.bottom()))
             width = width_of(word, font)
-            left = place + 4 if place + 4 + width <= plot.right() else place - 4 - width
+            left = at + 4 if at + 4 + width <= plot.right() else at - 4 - width
             write(
                 painter, QRectF(left, plot.bottom() - 17, width + 1, 15), word, font, look.colour("warning")
             )

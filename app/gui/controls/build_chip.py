@@ -53,9 +53,11 @@ def words_of(build: BuildState) -> BuildWords:
     if build.state == "failed":
         return BuildWords("failed", "Build failed · show", "failed")
     if build.state == "built" and build.finished is not None:
-        seconds = f"{number(build.finished.seconds, 1)} s"
+        # "0.0 s" would say less than nothing.
+        took = build.finished.seconds
+        seconds = f" · {number(took, 1)} s" if took >= 0.05 else ""
         cached = " · cached" if build.finished.cached else ""
-        return BuildWords("built", f"Extension built{cached} · {seconds}", f"built · {seconds}")
+        return BuildWords("built", f"Extension built{cached}{seconds}", f"built{seconds or cached}")
     return BuildWords("none", "Extension not built", "not built")
 
 

@@ -68,21 +68,23 @@ class ContenderRow(QCheckBox, Part):
     def explain(self) -> Menu:
         """The whole reason and the way out."""
         state = self.state
-        item = MenuItem(
-            "reason",
-            "Failed" if state.level == "failed" else "Cannot run here",
-            enabled=False,
-            fix=state.remedy,
-        )
-        reason = [MenuItem(f"line{i}", line, enabled=False) for i, line in enumerate(_wrapped(state.why))]
+        title = "Failed" if state.level == "failed" else "Cannot run here"
+        head = MenuItem("reason", title, heading=True)
+        lines = _wrapped(state.why)
+        reason = [
+            MenuItem(f"line{i}", line, enabled=False, fix=state.remedy if i == len(lines) - 1 else "")
+            for i, line in enumerate(lines)
+        ]
         copy = MenuItem(_COPY, "Copy the reason", icon="copy", line_before=True)
-        return open_menu(self.why, self.look, [item, *reason, copy], self._chosen)
+        return open_menu(self.why, self.look, [head, *reason, copy], self._chosen)
 
     def open_menu(self, at: QPoint | None = None) -> Menu:
         state = self.state
         name = state.title
         items = [
-            MenuItem("baseline", "Set as baseline", enabled=not state.is_baseline and state.level != "unavailable"),
+            MenuItem(
+                "baseline", "Set as baseline", enabled=not state.is_baseline and state.level != "unavailable"
+            ),
             MenuItem(
                 "challenger",
                 "Show in the verdict",
@@ -162,18 +164,26 @@ class ContenderRow(QCheckBox, Part):
         greyed = state.level == "unavailable"
         draw_check(painter, look, QRectF(0, 0, 16, line.height()), state.checked and not greyed, not greyed)
         entry = contender(self.implementation)
-        mark = look.colour("disabled") if greyed else look.series(self.implementation)
+        off = greyed or not state.checked
+        mark = look.colour("disabled") if off else look.series(self.implementation)
         draw_mark(painter, entry.shape, QPointF(33, line.center().y()), 10, mark, state.hollow)
         right = self._draw_right(painter, line)
         painter.setFont(look.font(13, 500))
         painter.setPen(look.colour("text" if state.checked and not greyed else "text_tertiary"))
         title = QRectF(_TITLE_LEFT, line.top(), right - _TITLE_LEFT, line.height())
-        draw_text(painter, title, state.title, may_elide=self.underMouse())
+        draw_text(painter, title, self._title_for(title.width()), may_elide=self.underMouse())
         if state.reason:
             painter.setFont(look.font(12))
             painter.setPen(look.colour("error" if state.level == "failed" else "text_tertiary"))
             below = QRectF(_TITLE_LEFT, line.bottom() - 6, self.width() - _TITLE_LEFT, 18)
             draw_text(painter, below, f"{state.reason} ·")
+
+    def _title_for(self, room: float) -> str:
+        """The longest of the names that fits: `Native (step by step)`, `Native`."""
+        entry = contender(self.implementation)
+        names = (entry.title, entry.title.partition(" (step")[0], entry.short)
+        font = self.look.font(13, 500)
+        return next((name for name in names if width_of(name, font) <= room + 0.5), names[-1])
 
     def _draw_right(self, painter: QPainter, line: QRectF) -> float:
         """Draws what stands at the right and returns where the title must end."""

@@ -106,9 +106,7 @@ def _note(recording: Recording, name: str, status: Status) -> str:
     return "preparing" if status.state == "preparing" else "waiting"
 
 
-def _with(
-    base: RowState, reason: str, status: Status, level: Literal["unavailable", "failed"]
-) -> RowState:
+def _with(base: RowState, reason: str, status: Status, level: Literal["unavailable", "failed"]) -> RowState:
     return RowState(
         base.implementation,
         base.title,

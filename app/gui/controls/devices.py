@@ -41,7 +41,7 @@ def title_of(environment: Environment | None, device: str) -> str:
     return {"auto": "Automatic", "cpu": "CPU"}.get(device, device.upper())
 
 
-def note_of(environment: Environment | None, device: str) -> tuple[str, bool]:
+def note_of(environment: Environment | None, device: str, short: bool = False) -> tuple[str, bool]:
     """The line below the field, and whether it has a `why` behind it."""
     if environment is None:
         return "looking for devices", False
@@ -53,7 +53,7 @@ def note_of(environment: Environment | None, device: str) -> tuple[str, bool]:
         return " · ".join(parts), False
     refused = [d for d in environment.devices if not d.usable]
     if refused:
-        return f"{refused[0].id.upper()} cannot be used", True
+        return f"{refused[0].id.upper()} {'unusable' if short else 'cannot be used'}", True
     if all(d.id == "cpu" for d in environment.devices):
         return "no GPU found", False
     return chosen.detail if chosen is not None else "", False

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from PySide6.QtCore import QPointF, Qt, Signal
 from PySide6.QtGui import QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QFrame, QScrollArea, QSizePolicy, QVBoxLayout, QWidget
 
 from app.core.catalog import CONTENDERS, contender
+from app.core.recording import Recording, WorkloadRecord
 from app.gui.controls.contender_list import ContenderList
 from app.gui.controls.contender_state import RowState, row_states
 from app.gui.controls.workload_form import WorkloadForm
@@ -28,7 +31,7 @@ class LeftPanel(QWidget, Part):
         column = QVBoxLayout(content)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
-        self._sections = []
+        self._sections: list[QVBoxLayout] = []
         for section in (form, contenders):
             if self._sections:
                 column.addWidget(Hairline(look))
@@ -37,29 +40,25 @@ class LeftPanel(QWidget, Part):
             column.addLayout(box)
             self._sections.append(box)
         column.addStretch(1)
-        self._scroll = QScrollArea(self)
-        self._scroll.setFrameShape(QFrame.Shape.NoFrame)
-        self._scroll.setWidgetResizable(True)
-        self._scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self._scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        self._scroll.viewport().setAutoFillBackground(False)
+        self.scroll_area = QScrollArea(self)
+        self.scroll_area.setFrameShape(QFrame.Shape.NoFrame)
+        self.scroll_area.setWidgetResizable(True)
+        self.scroll_area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.scroll_area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self.scroll_area.viewport().setAutoFillBackground(False)
+        self.scroll_area.setWidget(content)
         content.setAutoFillBackground(False)
-        self._scroll.setWidget(content)
         outer = QVBoxLayout(self)
         outer.setContentsMargins(0, 0, 1, 0)
-        outer.addWidget(self._scroll)
+        outer.addWidget(self.scroll_area)
         self.restyle()
-
-    @property
-    def scroll(self) -> QScrollArea:
-        return self._scroll
 
     def restyle(self) -> None:
         gap = self.look.sizes.gap
         above = gap if not self.look.small else 10
         for box in self._sections:
             box.setContentsMargins(gap, above, gap - 1, above)
-        self._scroll.verticalScrollBar().setStyleSheet(scroll_bar_style(self.look))
+        self.scroll_area.verticalScrollBar().setStyleSheet(scroll_bar_style(self.look))
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)
@@ -83,7 +82,10 @@ class PanelStrip(QWidget, Part):
         self.open_button.clicked.connect(self.opened)
         self.open_button.move((STRIP_WIDTH - self.open_button.sizeHint().width()) // 2, 8)
 
-    def show_recording(self, recording, record, enabled, baseline) -> None:  # type: ignore[no-untyped-def]
+    def show_recording(
+        self, recording: Recording, record: WorkloadRecord | None, enabled: Sequence[str], baseline: str
+    ) -> None:
+        """Show the marks of what runs."""
         states = row_states(recording, record, enabled, baseline)
         if states != self._states:
             self._states = states
@@ -101,7 +103,8 @@ class PanelStrip(QWidget, Part):
         y = 60.0
         for state in self._states:
             if state.implementation in CONTENDERS:
-                colour = self.look.series(state.implementation)
+                series = self.look.series(state.implementation)
+                colour = series if state.checked else self.look.colour("disabled")
                 shape = contender(state.implementation).shape
                 draw_mark(painter, shape, QPointF(self.width() / 2, y), 10, colour, state.hollow)
                 y += 24

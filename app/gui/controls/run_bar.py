@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QPainter, QPaintEvent, QPen, QResizeEvent
+from PySide6.QtGui import QColor, QPainter, QPaintEvent, QPen, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QWidget
 
 from app.core.recording import Recording
@@ -42,9 +42,15 @@ class RunBar(QWidget, Part):
         self._words = {self.restart: "Restart", self.profile: "Profile now", self.export: "Export"}
         self._row = QHBoxLayout(self)
         self._row.setSpacing(8)
-        for widget in (self.menu, self.logo, _Divider(look), self.run, self.restart, self.profile):
-            self._row.addWidget(widget)
-        for widget in (_Divider(look), self.chip, self.export):
+        left: tuple[QWidget, ...] = (
+            self.menu,
+            self.logo,
+            _Divider(look),
+            self.run,
+            self.restart,
+            self.profile,
+        )
+        for widget in (*left, _Divider(look), self.chip, self.export):
             self._row.addWidget(widget)
         self._row.addStretch(1)
         self._row.addWidget(self.telemetry)
@@ -87,7 +93,8 @@ class RunBar(QWidget, Part):
         margins = self._row.contentsMargins()
         width, count = margins.left() + margins.right(), 0
         for index in range(self._row.count()):
-            widget = self._row.itemAt(index).widget()
+            item = self._row.itemAt(index)
+            widget = item.widget() if item is not None else None
             if widget is not None and not widget.isHidden():
                 width += widget.sizeHint().width()
                 count += 1
@@ -148,7 +155,7 @@ class _Logo(QWidget, Part):
             painter.drawText(QRectF(28, 0, self.width() - 28, 24), Qt.AlignmentFlag.AlignVCenter, "AttnScope")
 
 
-def logo_block(look: Look):  # type: ignore[no-untyped-def]
+def logo_block(look: Look) -> QColor:
     """The block of the sign: the one spot of colour in the chrome."""
     return look.colour("focus")
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QApplication, QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QApplication, QHBoxLayout, QSizePolicy, QSpacerItem, QVBoxLayout, QWidget
 
 from app.core.environment import Environment
 from app.core.fields import Field, fields_of
@@ -64,11 +65,11 @@ class WorkloadForm(QWidget, Part):
         self.profile = ProfilePicker(look, find_profiles)
         self.profile.picked.connect(self.plan_chosen)
         self._column.addWidget(self.profile)
+        self._gaps = [self._gap()]
         self._explanation = Explanation(look)
         self._explanation.use.connect(self._set)
         self._add_fields()
         self.restyle()
-        self._show()
 
     # ---- what others ask -------------------------------------------------------------------------------
 
@@ -127,13 +128,21 @@ class WorkloadForm(QWidget, Part):
                 if field.name == last_number:
                     self._column.addWidget(self._explanation)
                     self._column.addLayout(self._size_line())
+                    self._gaps.append(self._gap())
             elif field.kind == "bool":
                 self._column.addLayout(self._switch_row(field))
+                self._gaps.append(self._gap())
             elif field.kind == "choice" and len(field.choices) <= _SEGMENTS_AT_MOST:
                 self._column.addWidget(self._choice(field))
             else:
                 self._column.addLayout(self._picker_row(field))
         self._column.addLayout(self._note_line())
+
+    def _gap(self) -> QSpacerItem:
+        """Room between groups, beyond that between rows."""
+        gap = QSpacerItem(0, 0, QSizePolicy.Policy.Minimum, QSizePolicy.Policy.Fixed)
+        self._column.addSpacerItem(gap)
+        return gap
 
     def _number_row(self, field: Field) -> FieldRow:
         assert field.low is not None
@@ -183,7 +192,7 @@ class WorkloadForm(QWidget, Part):
             picker.set_items(lambda: device_items(self._environment, self._draft.device))
             picker.chosen.connect(self._choose_device)
         else:
-            picker.set_items(lambda f=field: _choices(f, getattr(self._draft, f.name)))
+            picker.set_items(partial(self._choices, field))
             picker.chosen.connect(lambda value, name=field.name: self._set(name, value))
         self._pickers[field.name] = picker
         line.addWidget(label)
@@ -203,11 +212,16 @@ class WorkloadForm(QWidget, Part):
         return line
 
     def restyle(self) -> None:
-        self._column.setSpacing(4 if self.look.small else 8)
+        small = self.look.small
+        self._column.setSpacing(4 if small else 8)
+        for gap in self._gaps:
+            gap.changeSize(0, 0 if small else 4)
+        self._column.invalidate()
         # One width for all labels, so that the sliders stand below one another whatever the font.
         widest = max(row.label.sizeHint().width() for row in self._rows.values())
         for row in self._rows.values():
             row.label.setFixedWidth(widest)
+        self._show()
 
     # ---- changing --------------------------------------------------------------------------------------
 
@@ -258,7 +272,7 @@ class WorkloadForm(QWidget, Part):
             picker.set_text(title_of(self._environment, value) if name == "device" else value)
         self._explanation.show_problem(next(iter(wrong.values()), None), draft, self._valid)
         self._show_size(bool(wrong))
-        text, has_reason = note_of(self._environment, draft.device)
+        text, has_reason = note_of(self._environment, draft.device, self.look.small)
         self.note.setText(text + (" ·" if has_reason else ""))
         self.note.setVisible(bool(text))
         self.why.setVisible(has_reason)
@@ -272,14 +286,18 @@ class WorkloadForm(QWidget, Part):
             division = "" if self.look.small else f"{number(draft.embed_dim)} ÷ {number(draft.num_heads)} · "
             self.work.setText(f"{division}{flops(draft.flops)}")
 
+    def _choices(self, field: Field) -> list[MenuItem]:
+        current = getattr(self._draft, field.name)
+        return [MenuItem(choice, choice, checked=choice == current) for choice in field.choices]
+
     def _impossible(self, name: str, steps: Sequence[int]) -> frozenset[int]:
-        return frozenset(step for step in steps if replaced(self._draft, **{name: step}).problems)
+        """Steps that would make a combination that cannot run. Where none of them helps, the trouble is
+        another field's and this one carries no cross."""
+        bad = frozenset(step for step in steps if replaced(self._draft, **{name: step}).problems)
+        about_this = any(problem.field == name for problem in self._draft.problems)
+        return bad if about_this or len(bad) < len(steps) else frozenset()
 
 
 def choice_title(choice: str) -> str:
     """How a choice reads: `forward_backward` as `Forward + backward`."""
     return choice.replace("_", " + ").capitalize()
-
-
-def _choices(field: Field, current: str) -> list[MenuItem]:
-    return [MenuItem(choice, choice, checked=choice == current) for choice in field.choices]

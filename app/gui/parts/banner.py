@@ -79,7 +79,8 @@ class BannerStack(QWidget):
         self.hide()
 
     def banners(self) -> list[Banner]:
-        found = [self._column.itemAt(i).widget() for i in range(self._column.count())]
+        items = [self._column.itemAt(i) for i in range(self._column.count())]
+        found = [item.widget() for item in items if item is not None]
         return [banner for banner in found if isinstance(banner, Banner)]
 
     def show_notice(self, look: Look, level: str, text: str, actions: Sequence[Action] = ()) -> Banner:

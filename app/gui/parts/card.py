@@ -21,7 +21,10 @@ def draw_card(painter: QPainter, look: Look, rect: QRectF) -> None:
 
 
 class Card(QWidget, Part):
-    """`body` is where the content goes, `actions` the row at the right of the head."""
+    """`body` is where the content goes, `tools` the row at the right of the head."""
+
+    # Qt's `actions()` is of no use on a card.
+    actions: QHBoxLayout  # type: ignore[assignment]
 
     def __init__(self, look: Look, title: str, subtitle: str = "", parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -32,11 +35,11 @@ class Card(QWidget, Part):
         self._head.setSpacing(8)
         self.title = Label(look, title, 13, 600)
         self.subtitle = Label(look, subtitle, 12, 400, "text_tertiary", may_elide=True)
-        self.actions = QHBoxLayout()
-        self.actions.setSpacing(8)
+        self.tools = QHBoxLayout()
+        self.tools.setSpacing(8)
         self._head.addWidget(self.title, 0, Qt.AlignmentFlag.AlignVCenter)
         self._head.addWidget(self.subtitle, 1, Qt.AlignmentFlag.AlignVCenter)
-        self._head.addLayout(self.actions)
+        self._head.addLayout(self.tools)
         # Heads stay level whether or not they hold a button.
         self._head.addStrut(24)
         self.body = QVBoxLayout()

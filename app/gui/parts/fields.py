@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from PySide6.QtCore import QEvent, QLocale, QObject, QPointF, QRectF, QSize, Qt, QTimer, Signal
+from PySide6.QtCore import QLocale, QPointF, QRectF, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen, QWheelEvent
 from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QSlider, QSpinBox, QWidget
 
@@ -32,6 +32,7 @@ class StepSlider(QSlider, Part):
         self.steps = tuple(steps)
         self.impossible: frozenset[int] = frozenset()
         self._number = self.steps[0]
+        self.wrong = False
         self.setAccessibleName(name)
         self.setRange(0, len(self.steps) - 1)
         self.setPageStep(2)
@@ -140,6 +141,8 @@ class StepSlider(QSlider, Part):
                 draw_icon(painter, "cross", QRectF(x - 4, middle + 4, 8, 8), look.colour("error"))
             else:
                 painter.fillRect(QRectF(x - 0.75, middle + 7.5, 1.5, 1.5), look.colour("text_tertiary"))
+        if self.wrong and self._number not in self.steps:
+            draw_icon(painter, "cross", QRectF(at - 4, middle + 6, 8, 8), look.colour("error"))
         painter.setPen(QPen(look.colour("panel"), 2))
         painter.setBrush(look.colour("inverse_fill" if self.isEnabled() else "disabled"))
         painter.drawEllipse(QPointF(at, middle), _HANDLE + 1, _HANDLE + 1)
@@ -169,7 +172,6 @@ class NumberField(QSpinBox, Part):
         self._typing.setInterval(_TYPING_PAUSE_MS)
         self._typing.timeout.connect(self.interpretText)
         self.lineEdit().textEdited.connect(lambda _: self._typing.start())
-        self.lineEdit().installEventFilter(self)
         self.set_look(look)
 
     def set_wrong(self, wrong: bool) -> None:
@@ -189,9 +191,6 @@ class NumberField(QSpinBox, Part):
             "QSpinBox::up-button, QSpinBox::down-button { width: 24px; border: none; background: none; }"
             "QSpinBox::up-arrow, QSpinBox::down-arrow { image: none; width: 0; height: 0; }"
         )
-
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        return False
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         if self.hasFocus():
@@ -250,10 +249,7 @@ class FieldRow(QWidget, Part):
         row.addWidget(self.field)
         self.slider.stepped.connect(self._set)
         self.field.valueChanged.connect(self._set)
-        self.set_number(self.steps_default())
-
-    def steps_default(self) -> int:
-        return self.slider.steps[0]
+        self.set_number(self.slider.steps[0])
 
     def number(self) -> int:
         return self.field.value()
@@ -267,6 +263,8 @@ class FieldRow(QWidget, Part):
 
     def set_wrong(self, wrong: bool) -> None:
         self.field.set_wrong(wrong)
+        self.slider.wrong = wrong
+        self.slider.update()
 
     def _set(self, number: int) -> None:
         self.set_number(number)

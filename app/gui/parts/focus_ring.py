@@ -38,14 +38,13 @@ class FocusRing(QWidget, Part):
             widget.removeEventFilter(self)
         self._watched = []
         self._target = None
-        if new is not None and new is not self._window and self._window.isAncestorOf(new):
-            if hasattr(new, "ring_radius"):
-                self._target = new
-                widget: QWidget | None = new
-                while widget is not None and widget is not self._window:
-                    widget.installEventFilter(self)
-                    self._watched.append(widget)
-                    widget = widget.parentWidget()
+        if new is not None and hasattr(new, "ring_radius") and self._window.isAncestorOf(new):
+            self._target = new
+            above: QWidget | None = new
+            while above is not None and above is not self._window:
+                above.installEventFilter(self)
+                self._watched.append(above)
+                above = above.parentWidget()
         self._follow()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Union
+from typing import TypeAlias
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QFont, QFontMetricsF, QPainter, QPaintEvent, QResizeEvent
@@ -69,8 +69,8 @@ class Hosted:
     on_baseline: bool = False
 
 
-Piece = Union[Text, Glyph, Mark, ChipPiece, Dot, Hosted]
-Level = tuple[Piece, ...]
+Piece: TypeAlias = Text | Glyph | Mark | ChipPiece | Dot | Hosted
+Level: TypeAlias = tuple[Piece, ...]
 
 
 def joined(*parts: Level, size: int = 12) -> Level:

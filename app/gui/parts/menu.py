@@ -64,14 +64,17 @@ class MenuItem:
 class MenuRow(QPushButton, Part):
     """An entry of a menu."""
 
-    def __init__(self, look: Look, item: MenuItem, parent: QWidget | None = None) -> None:
-        super().__init__(item.title, parent)
+    def __init__(self, look: Look, item: MenuItem, walk: Callable[[QKeyEvent], None]) -> None:
+        super().__init__(item.title)
         self.item = item
+        self._walk = walk
         self.setEnabled(item.enabled and not item.heading)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setAccessibleDescription(item.detail or item.trailing)
         self.setMouseTracking(True)
+        if width_of(item.detail, look.font(12)) > _MAX_WIDTH - _LEFT - 14:
+            self.setToolTip(item.detail)
         self.set_look(look)
 
     def sizeHint(self) -> QSize:
@@ -88,6 +91,13 @@ class MenuRow(QPushButton, Part):
         if self.isEnabled():
             self.setFocus()
 
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.key() in (Qt.Key.Key_Space, Qt.Key.Key_Select):
+            super().keyPressEvent(event)
+        else:
+            # A button and a scroll area would take the arrows by their own rules.
+            self._walk(event)
+
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
@@ -100,7 +110,9 @@ class MenuRow(QPushButton, Part):
             return
         if self.hasFocus():
             painter.setPen(Qt.PenStyle.NoPen)
-            painter.setBrush(look.colour("strong_line" if look.theme.name == "dark" else "raised"))
+            fill = look.colour("strong_line")
+            fill.setAlphaF(0.6 if look.theme.name == "dark" else 0.35)
+            painter.setBrush(fill)
             painter.drawRoundedRect(rect, CONTROL_RADIUS, CONTROL_RADIUS)
         self._draw_glyph(painter, rect)
         inner = rect.adjusted(_LEFT, 0, -12, 0)
@@ -116,7 +128,8 @@ class MenuRow(QPushButton, Part):
             draw_text(painter, first, item.trailing, RIGHT)
             first.setWidth(first.width() - width_of(item.trailing, look.font(12)) - 12)
         painter.setFont(look.font(13, 500))
-        painter.setPen(look.colour("text" if item.enabled else "text_tertiary"))
+        greyed = "text_tertiary" if item.detail else "text_secondary"
+        painter.setPen(look.colour("text" if item.enabled else greyed))
         draw_text(painter, first, item.title, may_elide=True)
 
     def _draw_glyph(self, painter: QPainter, rect: QRectF) -> None:
@@ -150,7 +163,7 @@ class Menu(QWidget, Part):
                 column.addSpacing(4)
                 column.addWidget(_Line(look))
                 column.addSpacing(4)
-            row = MenuRow(look, item)
+            row = MenuRow(look, item, self.keyPressEvent)
             row.clicked.connect(lambda _=False, i=item.id: self.choose(i))
             column.addWidget(row)
             self.rows.append(row)
@@ -162,8 +175,9 @@ class Menu(QWidget, Part):
         scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         scroll.viewport().setAutoFillBackground(False)
-        self._content.setAutoFillBackground(False)
         scroll.setWidget(self._content)
+        # Only now: `setWidget` switches it on, and the corners would be square.
+        self._content.setAutoFillBackground(False)
         outer = QVBoxLayout(self)
         outer.setContentsMargins(1, 1, 1, 1)
         outer.addWidget(scroll)

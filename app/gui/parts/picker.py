@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QKeyEvent, QPainter, QPaintEvent, QPen
+from PySide6.QtGui import QFont, QKeyEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QPushButton, QSizePolicy, QWidget
 
 from app.gui.icons import draw_icon
@@ -50,6 +50,7 @@ class Picker(QPushButton, Part):
     def set_text(self, text: str) -> None:
         if text != self.text():
             self.setText(text)
+            self.setToolTip("" if self._compact else text)
             self.updateGeometry()
 
     def open(self) -> Menu:
@@ -74,7 +75,7 @@ class Picker(QPushButton, Part):
         else:
             super().keyPressEvent(event)
 
-    def _font(self):  # type: ignore[no-untyped-def]
+    def _font(self) -> QFont:
         return self.look.font(12 if self._compact else 13, 600 if self._compact else 500)
 
     def paintEvent(self, event: QPaintEvent) -> None:

@@ -81,7 +81,7 @@ class BuildView(View):
         self.empty.body.addWidget(PlainNote(look, "info", _EMPTY))
         build = Button(look, "Build now", "play", "primary")
         build.clicked.connect(lambda: self.rebuild_requested.emit(False))
-        self.empty.actions.addWidget(build)
+        self.empty.tools.addWidget(build)
         self.progress = ProgressCard(look)
         self.progress.cancelled.connect(self.cancel_requested)
         self.failure = FailureCard(look)
@@ -92,7 +92,7 @@ class BuildView(View):
         self.rebuild = Button(look, "Rebuild", "rebuild")
         self.rebuild.setToolTip("Compile everything again, even though the cache holds it")
         self.rebuild.clicked.connect(lambda: self.rebuild_requested.emit(True))
-        self._steps_card.actions.addWidget(self.rebuild)
+        self._steps_card.tools.addWidget(self.rebuild)
         self.short_steps = StepList(look)
         self._short_card = Card(look, "Steps")
         self._short_card.body.addWidget(self.short_steps)
@@ -104,7 +104,7 @@ class BuildView(View):
         self._log_card.body.addWidget(self.log)
         copy = Button(look, "Copy log", "copy", "quiet")
         copy.clicked.connect(self.log.copy_log)
-        self._log_card.actions.addWidget(copy)
+        self._log_card.tools.addWidget(copy)
         self._compiler_card = Card(look, "Compiler and flags")
         self.compiler = FactList(look, "Compiler")
         self._flags_title = Label(look, "Flags", 12, 400, "text_tertiary")
@@ -118,10 +118,10 @@ class BuildView(View):
         self._older = Paragraph(look, "", 12)
         self._open = Button(look, "Open folder", "folder", "quiet")
         self._open.clicked.connect(self._open_folder)
-        self._cache_card.actions.addWidget(self._open)
+        self._cache_card.tools.addWidget(self._open)
         self._cache_card.body.setSpacing(6)
-        for part in (self.key, self.parts, self._older):
-            self._cache_card.body.addWidget(part)
+        for line in (self.key, self.parts, self._older):
+            self._cache_card.body.addWidget(line)
 
     def _restyled(self) -> None:
         slim_bars(self._scroll, self.look)

@@ -122,7 +122,7 @@ class ProgressCard(Card):
         self._cancel = Button(look, "Cancel")
         self._cancel.clicked.connect(self.cancelled)
         self._head.insertWidget(0, self._spinner)
-        self.actions.addWidget(self._cancel)
+        self.tools.addWidget(self._cancel)
         self._bar = ProgressBar(look)
         self._line = Label(look, "", 12, 400, "text_secondary", may_elide=True)
         self._files = Label(look, "", 12, 400, "text_tertiary", mono=True, may_elide=True)
@@ -207,12 +207,12 @@ class Remedy(QWidget, Part):
 
     def __init__(self, look: Look, number_: int, text: str) -> None:
         super().__init__()
-        self._number = number_
+        self._number, self.text = number_, text
         row = QHBoxLayout(self)
         row.setContentsMargins(48, 10, 14, 10)
-        self._text = Paragraph(look, text, 13, 500, "text")
-        self._text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        row.addWidget(self._text, 1)
+        words = Paragraph(look, text, 13, 500, "text")
+        words.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        row.addWidget(words, 1)
         self.set_look(look)
 
     def paintEvent(self, event: QPaintEvent) -> None:
@@ -237,6 +237,7 @@ class FailureCard(Card):
     def __init__(self, look: Look) -> None:
         super().__init__(look, "The build failed")
         self._failed: BuildFailed | None = None
+        self._ways: list[Remedy] = []
         self._sentence = Paragraph(look, "", 14, 600, "text")
         self._first = Label(look, "First compiler error", 12, 600)
         self._where = Label(look, "", 12, 400, "text_tertiary", mono=True, may_elide=True)
@@ -248,7 +249,7 @@ class FailureCard(Card):
         self._log.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.retry = Button(look, "Retry", "restart", "primary")
         self.retry.clicked.connect(self.retried)
-        self.actions.addWidget(self.retry)
+        self.tools.addWidget(self.retry)
         first = QHBoxLayout()
         first.addWidget(self._first)
         first.addWidget(self._where, 1)
@@ -273,22 +274,21 @@ class FailureCard(Card):
         self._first.setText("First compiler error" if failed.source else "First error")
         self._where.setText(failed.source)
         self._error.show_error(failed.first_error)
-        while self._remedies.count():
-            item = self._remedies.takeAt(0)
-            widget = item.widget() if item is not None else None
-            if widget is not None:
-                widget.deleteLater()
+        for remedy in self._ways:
+            self._remedies.removeWidget(remedy)
+            remedy.hide()
+            remedy.deleteLater()
         ways = [*failed.remedies, "Go on without the extension: the other implementations stay usable."]
-        for index, text in enumerate(ways):
-            self._remedies.addWidget(Remedy(self.look, index + 1, text))
+        self._ways = [Remedy(self.look, index + 1, text) for index, text in enumerate(ways)]
+        for remedy in self._ways:
+            self._remedies.addWidget(remedy)
         self._log.setVisible(bool(failed.log_path))
         self._log.setText(f"The whole log: {failed.log_path}")
 
     @property
     def ways_out(self) -> list[str]:
         """The numbered texts, in order."""
-        widgets = (self._remedies.itemAt(i).widget() for i in range(self._remedies.count()))
-        return [w._text.text() for w in widgets if isinstance(w, Remedy)]
+        return [remedy.text for remedy in self._ways]
 
 
 class PlainNote(QWidget, Part):

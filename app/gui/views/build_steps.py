@@ -58,7 +58,7 @@ def _step(name: str, build: BuildState, full: dict[str, float]) -> Step:
     before = seconds(full[name]) if name in full else NOTHING
     if told is None:
         return Step(name, title, "waiting", full=before)
-    state: StepState = "done" if told.state == "cached" else told.state
+    state: StepState = told.state if told.state != "cached" else "done"
     now = ""
     if told.state == "cached":
         # A step that was skipped took no time; its result did not come from this start.

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from PySide6.QtCore import QElapsedTimer, Qt, QTimer
 from PySide6.QtGui import QPainter, QPaintEvent, QShowEvent
 from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QScrollArea, QWidget
 
+from app.gui.charts.host import environment_line
 from app.gui.parts.card import Card
-from app.gui.parts.look import Look, dress, prefers_motion
+from app.gui.parts.look import Look, Part, prefers_motion
 from app.gui.snapshot import Snapshot
 from app.gui.theme import NORMAL, SMALL, TABLE_INTERVAL_MS, Theme, Type
 
 
-class View(QWidget):
+class View(QWidget, Part):
     """Subclasses draw in `_take`, and in `_tick` what may change faster than figures can be read.
 
     A view that is hidden draws nothing: what it was shown last is drawn when it comes into sight.
@@ -41,10 +44,24 @@ class View(QWidget):
             self._late.start(max(1, TABLE_INTERVAL_MS - age))
 
     def set_theme(self, theme: Theme) -> None:
-        self._dress(Look(theme, self.look.type, self.look.sizes, self.look.motion))
+        self.set_look(replace(self.look, theme=theme))
 
     def set_small(self, small: bool) -> None:
-        self._dress(self.look.with_sizes(SMALL if small else NORMAL))
+        self.set_look(self.look.with_sizes(SMALL if small else NORMAL))
+
+    def set_look(self, look: Look) -> None:
+        """Take over colours, sizes and whether things move, with everything inside."""
+        if look == self.look:
+            return
+        self.look = look
+        for part in self.findChildren(QWidget):
+            if isinstance(part, Part):
+                part.set_look(look)
+        self._restyled()
+        if self.snapshot is not None and self.isVisible():
+            self._tick(self.snapshot)
+            self._draw(self.snapshot)
+        self.update()
 
     def chart_widgets(self) -> dict[str, QWidget]:
         """Charts that can be exported as pictures, by title."""
@@ -68,15 +85,9 @@ class View(QWidget):
         self._age.start()
         self._taken = snapshot
         self._take(snapshot)
-
-    def _dress(self, look: Look) -> None:
-        self.look = look
-        dress(self, look)
-        self._restyled()
-        if self.snapshot is not None and self.isVisible():
-            self._tick(self.snapshot)
-            self._draw(self.snapshot)
-        self.update()
+        line = environment_line(snapshot)
+        for chart in self.chart_widgets().values():
+            chart.environment_line = line  # type: ignore[attr-defined]
 
     def _tick(self, snapshot: Snapshot) -> None:
         """Draw what moves: at most ten times a second."""
@@ -112,12 +123,13 @@ def scrolled(content: QWidget) -> QScrollArea:
 
 
 def slim_bars(area: QAbstractScrollArea, look: Look) -> None:
-    """Scroll bars of 8 px without arrows, in the theme's lines."""
+    """Scroll bars of 8 px, 4 px beside what they move, without arrows, in the theme's lines."""
     style = (
         "QScrollBar { background: transparent; margin: 0; border: none; }"
-        "QScrollBar:vertical { width: 8px; } QScrollBar:horizontal { height: 8px; }"
+        "QScrollBar:vertical { width: 12px; } QScrollBar:horizontal { height: 12px; }"
         f"QScrollBar::handle {{ background: {look.colour('strong_line').name()}; border-radius: 4px; }}"
-        "QScrollBar::handle:vertical { min-height: 24px; } QScrollBar::handle:horizontal { min-width: 24px; }"
+        "QScrollBar::handle:vertical { min-height: 24px; margin-left: 4px; }"
+        "QScrollBar::handle:horizontal { min-width: 24px; margin-top: 4px; }"
         "QScrollBar::add-line, QScrollBar::sub-line { width: 0; height: 0; }"
         "QScrollBar::add-page, QScrollBar::sub-page { background: none; }"
     )

@@ -52,7 +52,7 @@ class LiveView(View):
         self._copy = Button(look, "Copy", kind="quiet", chevron=True)
         self._copy.setAccessibleName("Copy the results")
         self._copy.clicked.connect(self._open_copies)
-        self._table_card.actions.addWidget(self._copy)
+        self._table_card.tools.addWidget(self._copy)
         self._cards: tuple[Card, ...] = (
             self._latency_card,
             self._counts_card,
@@ -96,7 +96,9 @@ class LiveView(View):
     def _table_caption(self, snapshot: Snapshot) -> str:
         said = ["per call", "times in µs" if self.look.small else "times in µs, wall"]
         measured = sum(entry.status == "measured" for entry in snapshot.entries)
-        if self.table.hidden_columns:
+        if any(row.disturbed for row in self.table.results.rows):
+            said.append("in grey: measured beside other work")
+        elif self.table.hidden_columns:
             count = len(self.table.hidden_columns)
             said.append(f"{count} column{'s' if count > 1 else ''} hidden")
         elif 0 < measured < len(snapshot.entries):

@@ -23,6 +23,7 @@ EDGE = 16
 WHISKER = 92
 WHISKER_GAP = 14
 _GLYPHS = {"faster": "arrow-up", "slower": "arrow-down", "same": "equals", "wrong": "error"}
+_TIMES = ("median", "iqr", "p99")
 _STATES = {"wrong": "error", "baseline": "same"}
 
 
@@ -123,10 +124,11 @@ class ResultsDelegate(QStyledItemDelegate):
             write(painter, rest, row.detail, font, look.colour("text_tertiary"), LEFT)
 
     def _figure(self, painter: QPainter, rect: QRectF, row: Row, column: str) -> None:
-        key = COLUMNS[column].key
+        key = COLUMNS[column].key and not (row.disturbed and column == "median")
         font = self.look.font(13, 600 if key else 400)
         place = rect.adjusted(0, 0, -PADDING, 0)
-        write(painter, place, row.cells[column], font, self._ink(key), RIGHT)
+        ink = self.look.colour("text_tertiary") if row.disturbed and column in _TIMES else self._ink(key)
+        write(painter, place, row.cells[column], font, ink, RIGHT)
 
     def _speed(self, painter: QPainter, rect: QRectF, row: Row) -> None:
         look = self.look

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import dataclasses
+from dataclasses import dataclass
 from typing import Literal
+
+from msgspec.structs import replace
 
 from app.core import text
 from app.core.catalog import contender
+from app.core.curves import drawable
 from app.core.recording import Status
 from app.core.results import Entry
-from app.core.statistics import STATISTICS, SpeedUp
+from app.core.statistics import STATISTICS, SpeedUp, summarise
 from app.gui.snapshot import Snapshot
 
 RowKind = Literal["figures", "reason", "error", "spinner"]
@@ -68,6 +72,7 @@ class Row:
     accurate: bool | None = None
     is_baseline: bool = False
     is_challenger: bool = False
+    disturbed: bool = False
     tips: tuple[tuple[str, str], ...] = ()
 
     def tip(self, column: str) -> str:
@@ -92,7 +97,7 @@ def _row(entry: Entry, snapshot: Snapshot) -> Row:
     name = entry.implementation
     row = _told(entry, snapshot)
     is_baseline = name == snapshot.baseline
-    return replace(
+    return dataclasses.replace(
         row, is_baseline=is_baseline, is_challenger=name == snapshot.challenger and not is_baseline
     )
 
@@ -100,15 +105,39 @@ def _row(entry: Entry, snapshot: Snapshot) -> Row:
 def _told(entry: Entry, snapshot: Snapshot) -> Row:
     name = entry.implementation
     status = snapshot.record.status.get(name, Status()) if snapshot.record is not None else Status()
-    if entry.status in ("unavailable", "failed") and not (entry.status == "failed" and entry.latency):
+    if entry.status in ("unavailable", "failed"):
         reason = entry.reason or "no reason was given"
         word = "Not run" if entry.status == "unavailable" else "Failed"
         kind: RowKind = "reason" if entry.status == "unavailable" else "error"
-        return Row(name, kind, {}, f"{word}: {reason}", status.remedy)
+        said = [status.remedy] if status.remedy else []
+        if entry.latency is not None:
+            said.append(f"before that {text.micros(entry.latency.median_s)} µs")
+        return Row(name, kind, {}, f"{word}: {reason}", "; ".join(said))
     if entry.latency is None:
+        beside = _beside(entry, snapshot)
+        if beside is not None:
+            return beside
         kind, sentence = waiting(entry, snapshot, status)
         return Row(name, kind, {}, sentence)
     return _figures(entry, entry.implementation == snapshot.baseline)
+
+
+def _beside(entry: Entry, snapshot: Snapshot) -> Row | None:
+    """Figures of a contender that has only run beside something else, such as the first build.
+
+    They are shown, as disturbed, because they move; no speed-up is made of them.
+    """
+    series = snapshot.record.series.get(entry.implementation) if snapshot.record is not None else None
+    if series is None or not len(series):
+        return None
+    seconds = series.seconds[drawable(series.seconds)]
+    if not seconds.size:
+        return None
+    what = series.disturbance(len(series) - 1) or "something else"
+    row = _figures(replace(entry, latency=summarise(seconds)), entry.implementation == snapshot.baseline)
+    said = f"measured beside other work ({what}): no speed-up is made of it"
+    tips = {**dict(row.tips), **dict.fromkeys(("median", "iqr", "p99", "speed_up", "verdict"), said)}
+    return dataclasses.replace(row, disturbed=True, tips=tuple(tips.items()))
 
 
 def waiting(entry: Entry, snapshot: Snapshot, status: Status) -> tuple[RowKind, str]:

@@ -26,6 +26,7 @@ from app.gui.views.frame import View, scrolled, slim_bars
 from app.gui.views.system_cards import CheckRow, DeviceRow, LevelCounts, copy_text
 
 GIB = 2**30
+_TELEMETRY = "last 60 s, dashed: a limit or an event"
 _CHECK_EVERY_S = 5.0
 
 
@@ -40,7 +41,7 @@ class SystemView(View):
         self.devices_card = Card(look, "Devices", "what can be run on, and why not")
         self.environment_card = Card(look, "Environment", "goes into every export")
         self.doctor_card = Card(look, "Doctor")
-        self.telemetry_card = Card(look, "Telemetry", "last 60 s, dashed: a limit or an event")
+        self.telemetry_card = Card(look, "Telemetry", _TELEMETRY)
         self.devices: tuple[DeviceRow, ...] = ()
         self.check_rows: tuple[CheckRow, ...] = ()
         self._device_column = QVBoxLayout()
@@ -53,7 +54,7 @@ class SystemView(View):
         self.environment_card.body.addWidget(self.facts)
         self.environment_card.body.addStretch(1)
         self.counts = LevelCounts(look)
-        self.doctor_card.actions.addWidget(self.counts)
+        self.doctor_card.tools.addWidget(self.counts)
         self._check_column = QVBoxLayout()
         self._check_column.setSpacing(0)
         self.doctor_card.body.addLayout(self._check_column)
@@ -74,10 +75,10 @@ class SystemView(View):
     def _add_buttons(self, look: Look) -> None:
         self.again = Button(look, "Check again", "restart", "quiet")
         self.again.clicked.connect(self._check_again)
-        self.doctor_card.actions.addWidget(self.again)
+        self.doctor_card.tools.addWidget(self.again)
         self.report = Button(look, "Copy report", "copy", "quiet")
         self.report.clicked.connect(lambda: copy_text(self.report_text()))
-        self.environment_card.actions.addWidget(self.report)
+        self.environment_card.tools.addWidget(self.report)
 
     def _lay_out(self) -> None:
         content = QWidget()
@@ -107,6 +108,7 @@ class SystemView(View):
 
     def _restyled(self) -> None:
         slim_bars(self._scroll, self.look)
+        self.telemetry_card.subtitle.setText("last 60 s" if self.look.small else _TELEMETRY)
         gap = self.look.sizes.gap
         for layout in (self._columns, self._left, self._right):
             layout.setSpacing(gap)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt
-from PySide6.QtGui import QFontMetricsF, QGuiApplication, QPainter, QPaintEvent, QPen, QResizeEvent
+from PySide6.QtGui import QFont, QFontMetricsF, QGuiApplication, QPainter, QPaintEvent, QPen, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
 
 from app.core.doctor import LEVELS, Check, Level, head_counts
@@ -38,6 +38,17 @@ def copy_text(text: str) -> None:
     QGuiApplication.clipboard().setText(text)
 
 
+def pieces(command: str) -> list[str]:
+    """A command in pieces between which a line may end: an option stays with its value."""
+    found: list[str] = []
+    for word in command.split():
+        if found and found[-1].startswith("--") and "=" not in found[-1] and " " not in found[-1]:
+            found[-1] += f" {word}"
+        else:
+            found.append(word)
+    return found
+
+
 class CommandBox(QWidget, Part):
     """A command in a fixed pitch with its Copy button; long ones are broken at spaces."""
 
@@ -53,14 +64,17 @@ class CommandBox(QWidget, Part):
         row.addWidget(self.copy, 0, Qt.AlignmentFlag.AlignVCenter)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setAccessibleName(command)
+        self.setToolTip(command)
         self.set_look(look)
 
     def lines(self, width: float) -> list[str]:
         """The command over lines that a shell reads as one."""
-        font = self.look.font(12, mono=True)
+        font = self._font()
         room = width - self.copy.sizeHint().width() - 44
         lines: list[str] = []
-        for word in self.command.split():
+        whole = pieces(self.command)
+        words = [w for p in whole for w in ([p] if width_of(f"  {p} \\", font) <= room else p.split())]
+        for word in words:
             longer = f"{lines[-1]} {word}" if lines else word
             if lines and width_of(f"{longer} \\", font) > room:
                 lines.append(f"  {word}")
@@ -69,14 +83,20 @@ class CommandBox(QWidget, Part):
         return [f"{line} \\" for line in lines[:-1]] + lines[-1:]
 
     def restyle(self) -> None:
+        # `dress` reaches the button after the box, which must know its size.
+        self.copy.set_look(self.look)
+        self.copy.set_content("" if self.look.small else "Copy", "copy")
         self._fit()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self._fit()
 
+    def _font(self) -> QFont:
+        return self.look.font(11 if self.look.small else 12, mono=True)
+
     def _fit(self) -> None:
-        spacing = QFontMetricsF(self.look.font(12, mono=True)).lineSpacing() * 1.15
+        spacing = QFontMetricsF(self._font()).lineSpacing() * 1.15
         self.setFixedHeight(max(round(len(self.lines(self.width())) * spacing) + 20, 50))
 
     def paintEvent(self, event: QPaintEvent) -> None:
@@ -87,7 +107,7 @@ class CommandBox(QWidget, Part):
         painter.setBrush(look.colour("sunken"))
         box = QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5)
         painter.drawRoundedRect(box, CONTROL_RADIUS, CONTROL_RADIUS)
-        font = look.font(12, mono=True)
+        font = self._font()
         spacing = QFontMetricsF(font).lineSpacing() * 1.15
         lines = self.lines(self.width())
         top = self.height() / 2 - spacing * len(lines) / 2
