@@ -18,7 +18,7 @@ from app.engine.failures import Failure, explain
 from app.engine.implementations import Implementation, Registry
 from app.engine.inputs import Inputs, make_inputs
 from app.engine.inspection import Inspection, has_denormals, inspect_call
-from app.engine.sampling import Block, Call
+from app.engine.sampling import Block, Call, Pace
 from app.engine.stopwatch import Stopwatch
 
 MEMORY_SHARE = 0.9
@@ -37,7 +37,7 @@ class Lane:
     path: str = ""
     to_prepare: bool = True
     call: Call | None = None
-    calls: int = 1
+    pace: Pace = field(default_factory=lambda: Pace(1, rehearse=False))
     sampled: bool = False
     inspected: bool = False
     checked: bool = False
@@ -116,7 +116,7 @@ class Bench:
     def twin_of(self, baseline: Lane) -> Lane:
         """The baseline's call once more, as a lane of its own, for the noise floor."""
         twin = self.lane(TWIN)
-        twin.call, twin.calls = baseline.call, baseline.calls
+        twin.call, twin.pace = baseline.call, baseline.pace
         twin.state = "ready" if baseline.is_ready else "waiting"
         return twin
 
@@ -162,7 +162,7 @@ class Bench:
                 self.watch.synchronise()
                 denormal = has_denormals(output)
                 del output
-                lane.calls = sampling.calls_per_block(sampling.warm_up(lane.call, self.watch))
+                lane.pace = sampling.pace_for(sampling.warm_up(lane.call, self.watch))
         except (Exception, SystemExit) as error:
             return self._failed(lane, error)
         if denormal:
@@ -174,7 +174,7 @@ class Bench:
         assert lane.call is not None
         try:
             with self._steady(lane):
-                return sampling.time_block(lane.call, lane.calls, self.watch)
+                return sampling.time_block(lane.call, lane.pace, self.watch)
         except (Exception, SystemExit) as error:
             return self._failed(lane, error)
 

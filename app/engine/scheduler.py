@@ -8,7 +8,7 @@ import time
 from app.core import messages as m
 from app.core.environment import Device, Environment
 from app.core.workload import Workload
-from app.engine import devices
+from app.engine import devices, process_state
 from app.engine.background import Background
 from app.engine.channel import BadLine, ClientGone, CommandArrived, Deliver, Event, Inbox, Outbox
 from app.engine.extension_link import ExtensionLink
@@ -33,6 +33,7 @@ class Scheduler:
     """Owns the services of one worker process and drives the current run. Not for use by threads."""
 
     def __init__(self, inbox: Inbox, outbox: Outbox, registry: Registry | None = None) -> None:
+        process_state.fix_threads()
         self._inbox = inbox
         self._send = outbox.send
         self._devices: tuple[Device, ...] = devices.list_devices()
