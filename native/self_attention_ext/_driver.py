@@ -115,7 +115,12 @@ class Builder:
         """Loads what was built before, starting no process. False if there is nothing that fits."""
         library, why = _library.ahead_of_time()
         if library is not None:
-            _library.load(library, _library.AHEAD_OF_TIME)
+            try:
+                _library.load(library, _library.AHEAD_OF_TIME)
+            except OSError as error:
+                why = f"{library} does not load and is left aside: {error}"
+                library = None
+        if library is not None:
             for name in ("check", "compile", "link"):
                 self._events.append(step(name, "cached", detail="built ahead of time"))
             self._events.append(step("load", "done", self._elapsed(), library.name))
