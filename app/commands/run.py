@@ -36,8 +36,11 @@ def run(arguments: argparse.Namespace) -> int:
         interrupted = True
     with streams.no_interrupts():
         if interrupted:
-            progress.line("interrupted; keeping what was measured")
-        unwritten = [] if out is None else write_all(recording, out, progress)
+            kept = "keeping what was measured" if recording.sample_count else "nothing was measured yet"
+            progress.line(f"interrupted; {kept}")
+        # An earlier recording in the folder is worth more than an empty one.
+        worth = recording.sample_count > 0 or not interrupted
+        unwritten = write_all(recording, out, progress) if out is not None and worth else []
         # Last what may fail, and said after the result is on stdout: that must not be lost as well.
         if arguments.json:
             streams.show_json(document_of(recording, raw=False))

@@ -13,7 +13,7 @@ import pytest
 
 from app.commands import run as run_module
 from app.commands import streams
-from app.commands.exits import INPUT, CommandError
+from app.commands.exits import INPUT, INTERRUPTED, CommandError
 from app.commands.progress import Progress
 from app.core.files import save
 from tests import factories
@@ -141,3 +141,20 @@ def test_a_full_stdout_raises_a_sentence_in_process(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(sys, "stdout", Full())
     with pytest.raises(CommandError, match="No space left"):
         streams.show("x")
+
+
+def test_an_interrupt_before_the_first_sample_leaves_an_earlier_recording_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    save(factories.recording(rounds=30), tmp_path / "recording.json")
+    before = (tmp_path / "recording.json").read_bytes()
+
+    def measure(plan: object, recording: object, progress: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(run_module, "_measure", measure)
+    from app.cli import main
+
+    assert main(["run", "quick", "--out", str(tmp_path)]) == INTERRUPTED
+    assert (tmp_path / "recording.json").read_bytes() == before
+    assert "nothing was measured yet" in capsys.readouterr().err
