@@ -13,7 +13,7 @@ from typing import Any
 
 from app.commands import streams
 from app.commands.exits import MISSING, OK
-from app.commands.window import HEADLESS, what_is_missing
+from app.commands.window import HEADLESS, what_is_missing, why_unreachable
 from app.commands.worker_process import WorkerProcess
 from app.core import messages as m
 from app.core.doctor import LEVELS, Check, checks, head_counts
@@ -106,7 +106,7 @@ def _no_worker(recording: Recording) -> Check:
 def _screen() -> Check:
     import sys
 
-    missing = what_is_missing(os.environ, sys.platform)
+    missing = what_is_missing(os.environ, sys.platform) or why_unreachable(os.environ, sys.platform)
     if missing:
         return Check("screen", "Window", "optional", missing.split(". ")[0], f"Without a window: {HEADLESS}")
     return Check("screen", "Window", "ok", "can open here")

@@ -28,10 +28,10 @@ def run(arguments: argparse.Namespace) -> int:
         _make_folder(out)
     progress = Progress(quiet=arguments.quiet)
     recording = Recording()
-    interrupted = False
+    interrupted = completed = False
     try:
         with streams.ends_are_interrupts():
-            _measure(plan, recording, progress)
+            completed = _measure(plan, recording, progress)
     except KeyboardInterrupt:
         interrupted = True
     with streams.no_interrupts():
@@ -48,7 +48,9 @@ def run(arguments: argparse.Namespace) -> int:
             streams.show(table(recording))
     if unwritten:
         raise CommandError(INPUT, "; ".join(unwritten))
-    return INTERRUPTED if interrupted else exit_code(recording)
+    if interrupted:
+        return INTERRUPTED
+    return exit_code(recording) or (OK if completed else MISSING)
 
 
 def write_all(recording: Recording, folder: Path, progress: Progress) -> list[str]:
@@ -87,7 +89,8 @@ def exit_code(recording: Recording) -> int:
     return OK
 
 
-def _measure(plan: Plan, recording: Recording, progress: Progress) -> None:
+def _measure(plan: Plan, recording: Recording, progress: Progress) -> bool:
+    """Measure into `recording`; False where it was given up, since its workers died again and again."""
     supervisor = Supervisor()
     excluded: dict[str, str] = {}
     careful = False
@@ -113,7 +116,7 @@ def _measure(plan: Plan, recording: Recording, progress: Progress) -> None:
                 elif isinstance(message, m.WorkloadDone) and message.generation == generation:
                     done = message.workload + 1
                 if recording.finished and not before:
-                    return
+                    return True
             recording.build.abandoned()
             decision = supervisor.worker_died(worker.exit_status, recording.active)
             if recording.environment is None and not decision.restart:
@@ -125,6 +128,7 @@ def _measure(plan: Plan, recording: Recording, progress: Progress) -> None:
             excluded[decision.blamed] = decision.sentence
         if not decision.restart:
             recording.finished = True
+    return False
 
 
 def _on_devices(plan: Plan, ready: m.Ready) -> Plan:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import BinaryIO
 
@@ -33,7 +34,8 @@ class Journal:
 
     def close(self, remove: bool) -> None:
         """End the journal; `remove` it where the recording was saved or holds nothing."""
-        if not self._file.closed:
+        # A full disk refuses what was not flushed yet, at the last moment as well.
+        with contextlib.suppress(OSError):
             self._file.close()
         if remove:
             self.path.unlink(missing_ok=True)

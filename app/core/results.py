@@ -143,11 +143,7 @@ def _judge(record: WorkloadRecord, name: str, baseline: str, speed: SpeedUp | No
     accuracy = record.accuracy.get(name)
     if accuracy is not None and not accuracy.ok:
         tensor = accuracy.first_wrong or "output"
-        error = accuracy.tensors[tensor]
-        return Verdict(
-            "unsure",
-            f"wrong result: {tensor} is off by {error.max_abs:.1e}, the bound is {error.bound:.1e}",
-        )
+        return Verdict("unsure", f"wrong result: {tensor} {accuracy.tensors[tensor].fault}")
     base = record.series[baseline]
     if has_drifted(base.seconds[base.undisturbed]):
         return Verdict(

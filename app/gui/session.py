@@ -106,6 +106,7 @@ class Session(QObject):
             timer.stop()
         if self._link is not None:
             self._link.stop()
+        self._journal = None
         self._journals.end(keep=not self.saved)
 
     @property
@@ -349,8 +350,7 @@ class Session(QObject):
             return
         if getattr(message, "generation", None) == self._generation:
             self._answer_timer.stop()
-        if self._journal is not None:
-            self._journal.write(message)
+        self._keep(message)
         if isinstance(message, m.Samples):
             self._last_sample_s = self._last_message_s
             self.saved = False
@@ -399,8 +399,7 @@ class Session(QObject):
         )
         start = m.Start(self._generation, plan, True, self._careful, dict(self._excluded))
         self.live.begin(start)
-        if self._journal is not None:
-            self._journal.write(start)
+        self._keep(start)
         self._send(start)
         if self.paused:
             self._send(m.Pause())
@@ -421,13 +420,24 @@ class Session(QObject):
             self._journal = None
             self.notice.emit("warning", f"unsaved work is not kept over a crash: {error}")
 
+    def _keep(self, message: m.Start | m.Message) -> None:
+        if self._journal is not None:
+            try:
+                self._journal.write(message)
+            except OSError as error:
+                self._lose_journal(error)
+
     def _flush(self) -> None:
         if self._journal is not None:
             try:
                 self._journal.flush()
             except OSError as error:
-                self._journal = None
-                self.notice.emit("warning", f"unsaved work is no longer kept over a crash: {error}")
+                self._lose_journal(error)
+
+    def _lose_journal(self, error: OSError) -> None:
+        """A full disk: measuring goes on, and what the journal has so far stays where it is."""
+        self._journal = None
+        self.notice.emit("warning", f"unsaved work is no longer kept over a crash: {error}")
 
     def _note(self, text: str, level: str = "info") -> None:
         self.live.note(self._clock(), text, level)

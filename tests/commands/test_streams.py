@@ -13,7 +13,7 @@ import pytest
 
 from app.commands import run as run_module
 from app.commands import streams
-from app.commands.exits import INPUT, INTERRUPTED, CommandError
+from app.commands.exits import INPUT, INTERRUPTED, MISSING, OK, CommandError
 from app.commands.progress import Progress
 from app.core.files import save
 from tests import factories
@@ -158,3 +158,17 @@ def test_an_interrupt_before_the_first_sample_leaves_an_earlier_recording_alone(
     assert main(["run", "quick", "--out", str(tmp_path)]) == INTERRUPTED
     assert (tmp_path / "recording.json").read_bytes() == before
     assert "nothing was measured yet" in capsys.readouterr().err
+
+
+def test_a_run_that_was_given_up_does_not_end_well(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from app.cli import main
+
+    def measure(plan: object, recording: object, progress: object) -> bool:
+        recording.__dict__.update(factories.recording(rounds=30).__dict__)
+        return completed
+
+    monkeypatch.setattr(run_module, "_measure", measure)
+    for completed, code in ((True, OK), (False, MISSING)):
+        assert main(["run", "quick", "--quiet"]) == code

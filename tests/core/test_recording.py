@@ -247,3 +247,10 @@ def test_a_large_recording_saves_and_opens_with_equal_columns(tmp_path: Path) ->
         other = opened.records[0].series[name]
         np.testing.assert_array_equal(series.seconds, other.seconds)
         np.testing.assert_array_equal(series.at_s, other.at_s)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+def test_a_journal_on_a_full_disk_still_closes() -> None:
+    journal = Journal(Path("/dev/full"))
+    journal.write(m.Notice("info", "x", 0.0))
+    journal.close(remove=False)

@@ -12,6 +12,7 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 from app.core import files
+from app.core.journal import Journal
 from app.core.workload import Workload
 from app.gui import worker_link
 from app.gui.journals import Journals
@@ -278,3 +279,22 @@ def test_the_window_process_never_loads_torch(make: Make, qtbot: QtBot) -> None:
 
     code = "import app.gui.session, sys; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
+
+
+def test_a_full_disk_under_the_journal_is_said_once_and_measuring_goes_on(
+    make: Make, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def write(self: Journal, message: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    session = make()
+    said: list[str] = []
+    session.notice.connect(lambda level, text: said.append(text))
+    monkeypatch.setattr(Journal, "write", write)
+    session.start()
+    qtbot.waitUntil(lambda: session.live.sample_count > 0, timeout=10_000)
+    assert [text for text in said if "No space left" in text] == [
+        "unsaved work is no longer kept over a crash: [Errno 28] No space left on device"
+    ]
+    session.close()
+    session._flush()
