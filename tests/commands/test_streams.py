@@ -160,8 +160,9 @@ def test_an_interrupt_before_the_first_sample_leaves_an_earlier_recording_alone(
     assert "nothing was measured yet" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(("completed", "code"), [(True, OK), (False, MISSING)])
 def test_a_run_that_was_given_up_does_not_end_well(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    completed: bool, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from app.cli import main
 
@@ -170,5 +171,4 @@ def test_a_run_that_was_given_up_does_not_end_well(
         return completed
 
     monkeypatch.setattr(run_module, "_measure", measure)
-    for completed, code in ((True, OK), (False, MISSING)):
-        assert main(["run", "quick", "--quiet"]) == code
+    assert main(["run", "quick", "--quiet"]) == code
