@@ -29,6 +29,7 @@ from app.gui.worker_link import WorkerLink
 
 FLUSH_MS = 1000
 CHANGED_MS = 50
+REPLAY_AT_ONCE_S = 0.02
 ANSWER_MS = 2000
 """A worker that says nothing of a new run for so long is inside a call that nothing can stop."""
 
@@ -87,6 +88,9 @@ class Session(QObject):
         self._changed_timer.timeout.connect(self.changed)
         self._answer_timer = QTimer(self, singleShot=True, interval=ANSWER_MS)
         self._answer_timer.timeout.connect(self._replace_worker)
+        self._replay: tuple[Path, journal.Replay] | None = None
+        self._replay_timer = QTimer(self, interval=1)
+        self._replay_timer.timeout.connect(self._replay_later)
         self._flush_timer = QTimer(self, interval=FLUSH_MS)
         self._flush_timer.timeout.connect(self._flush)
 
@@ -105,6 +109,7 @@ class Session(QObject):
         """End everything within a bounded time. What was not saved stays among the recent sessions."""
         for timer in (self._flush_timer, self._changed_timer, self._answer_timer):
             timer.stop()
+        self._stop_replay()
         if self._link is not None:
             self._link.stop()
         self._journals.end(keep=not self.saved)
@@ -253,14 +258,47 @@ class Session(QObject):
             self.saved = True
 
     def open_recording(self, path: Path) -> None:
-        """Show a recording from a file or a journal; measuring pauses. Raises `RecordingError`, OSError."""
+        """Show a recording from a file or a journal; measuring pauses. Raises `RecordingError`, OSError.
+
+        A journal of hours takes seconds to read: it appears when it is read, and the window goes on.
+        """
+        self._stop_replay()
         if path.suffix == ".jsonl":
-            opened, unreadable = journal.replay(path)
-            opened.show_latest()
-            if unreadable:
-                self.notice.emit("warning", f"{path.name}: {unreadable:,} lines could not be read")
+            self._replay = (path, journal.Replay(path))
+            if self._replay_on():
+                self._replay_timer.start()
+                self.notice.emit("info", f"Reading {path.name}")
         else:
-            opened = files.load(path)
+            self._show_recording(path, files.load(path))
+
+    def _replay_on(self) -> bool:
+        """Read a journal for a moment. False: it is read and shown. Raises `RecordingError`."""
+        assert self._replay is not None
+        path, replay = self._replay
+        until = time.perf_counter() + REPLAY_AT_ONCE_S
+        while replay.step():
+            if time.perf_counter() > until:
+                return True
+        self._stop_replay()
+        replay.recording.show_latest()
+        self._show_recording(path, replay.recording)
+        if replay.unreadable:
+            self.notice.emit("warning", f"{path.name}: {replay.unreadable:,} lines could not be read")
+        return False
+
+    def _replay_later(self) -> None:
+        try:
+            self._replay_on()
+        except files.RecordingError as error:
+            self.notice.emit("error", str(error))
+
+    def _stop_replay(self) -> None:
+        self._replay_timer.stop()
+        if self._replay is not None:
+            self._replay[1].close()
+            self._replay = None
+
+    def _show_recording(self, path: Path, opened: Recording) -> None:
         if not opened.records:
             raise files.RecordingError(f"{path}: has no measurement in it")
         self._viewed = opened
