@@ -183,7 +183,7 @@ def test_a_level_that_moved_meanwhile_is_unsure_whatever_the_interval_says() -> 
     recording = factories.recording(rounds=50, counts=False)
     factories.measure(
         recording, ("native", "mha", "sdpa", "extension-aten"), "native", 50, 20.0,
-        {name: 1.5 for name in factories.MEDIANS_S}, seed=2, first_round=50,
+        dict.fromkeys(factories.MEDIANS_S, 1.5), seed=2, first_round=50,
     )  # fmt: skip
     entry = next(e for e in all_entries(recording) if e.implementation == "sdpa")
     assert entry.verdict == "unsure"
