@@ -1,4 +1,4 @@
-"""The build process: `python -m self_attention_ext._build`, one request line in, events out.
+"""The build process: one request line in, events out. `_driver` starts it.
 
 It imports neither torch nor anything outside the standard library, so that it is up at once. Its standard
 input is a lifeline: when it closes, because the parent closed it or died, or on a line `cancel`, the
