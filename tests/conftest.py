@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -35,3 +37,17 @@ def no_process_left() -> Iterator[None]:
     for process in left:
         process.kill()
     assert not names, f"left behind: {names}"
+
+
+@pytest.fixture(scope="session")
+def built_extension() -> None:
+    """The extension in the cache, so that a window's start only loads it."""
+    done = subprocess.run(
+        [sys.executable, "main.py", "build"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr

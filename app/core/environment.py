@@ -70,7 +70,7 @@ class Difference(msgspec.Struct, frozen=True):
 def differences(ours: Environment, theirs: Environment) -> tuple[Difference, ...]:
     """Fields in which two environments differ, the ones that can move a figure first."""
     names = [info.name for info in msgspec.structs.fields(Environment)]
-    names.sort(key=lambda name: (name not in MOVES, names.index(name)))
+    names.sort(key=lambda name: name not in MOVES)
     found = []
     for name in names:
         mine, other = getattr(ours, name), getattr(theirs, name)

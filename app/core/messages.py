@@ -173,7 +173,7 @@ class Checked(_Tagged, frozen=True):
 class WorkloadDone(_Tagged, frozen=True):
     generation: int
     workload: int
-    stopped_because: Literal["target_ci", "max_seconds", "no_contender", "cancelled"]
+    stopped_because: Literal["target_ci", "max_seconds", "no_contender"]
 
 
 class RunDone(_Tagged, frozen=True):

@@ -36,6 +36,7 @@ class ResultCounts(msgspec.Struct, frozen=True):
     memcpys: int | None = None
     memsets: int | None = None
     graph_launches: int | None = None
+    kernel_time_s: float | None = None
     verified: bool | None = None
     note: str = ""
 
@@ -185,6 +186,7 @@ def _counts(counts: Counts | None, failure: str | None) -> ResultCounts:
         memcpys=counts.memcpys,
         memsets=counts.memsets,
         graph_launches=counts.graph_launches,
+        kernel_time_s=counts.kernel_time_s,
         verified=counts.verified,
         note=counts.note,
     )

@@ -43,20 +43,6 @@ def screen() -> Iterator[str]:
     server.wait(10)
 
 
-@pytest.fixture(scope="session")
-def built_extension() -> None:
-    """The extension in the cache, so that a window's start only loads it."""
-    done = subprocess.run(
-        [sys.executable, "main.py", "build"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-
-
 @dataclass
 class Application:
     """A running window, watched from outside: by its journal, its processes and the screen."""

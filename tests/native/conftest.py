@@ -13,6 +13,9 @@ from typing import Any
 import pytest
 from self_attention_ext import _cache, _driver, _events, _sources, _torch_facts
 
+# Tracing may start a pool of compile workers that would outlive its test.
+os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
+
 FAKE_COMPILER = Path(__file__).with_name("fake_compiler.py")
 
 

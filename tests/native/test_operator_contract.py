@@ -277,7 +277,9 @@ def test_an_unknown_kernel_lists_what_exists() -> None:
         packed(*make_case().leaves, 3, True, "banana")
 
 
-@pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")
+@pytest.mark.filterwarnings(
+    "ignore:.*torch.jit.script:DeprecationWarning", "ignore:.*torch.jit.script:FutureWarning"
+)
 def test_forward_mode_is_refused_not_dropped() -> None:
     case = make_case(gradients=False)
     with torch.autograd.forward_ad.dual_level():
@@ -313,6 +315,8 @@ def test_vmap_equals_the_loop_with_gradients() -> None:
 # ---- the dispatcher's promises --------------------------------------------------------------------------
 
 
+# Some releases' opcheck looks at .grad of tensors that it has itself made non-leaves.
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf:UserWarning")
 @pytest.mark.parametrize("layout", ["contiguous", "transposed"])
 @pytest.mark.parametrize("batch", [1, 2])
 def test_opcheck(layout: str, batch: int) -> None:
