@@ -38,7 +38,7 @@ def window(arguments: argparse.Namespace) -> int:
     """Open the window on `arguments.file`, if one is given. Returns the exit code."""
     path = Path(arguments.file) if arguments.file else None
     if path is not None and not path.is_file():
-        hint = "; commands are run, report, build, doctor, worker" if path.suffix == "" else ""
+        hint = "; commands are run, trace, report, build, doctor, worker" if path.suffix == "" else ""
         raise CommandError(INPUT, f"{path}: no such file{hint}")
     missing = what_is_missing(os.environ, sys.platform)
     if missing:

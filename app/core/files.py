@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -124,19 +125,44 @@ def save(recording: Recording, path: Path) -> None:
     write_atomically(path, msgspec.json.encode(document_of(recording)))
 
 
+class AtomicFile:
+    """A file of which a reader, or a crash, never sees half: it is written beside its place. Makes the folder.
+
+    Ends with `commit` or `discard`; everything but `discard` raises OSError.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, self._scratch = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        self._file = os.fdopen(handle, "wb")
+
+    def write(self, data: bytes) -> None:
+        self._file.write(data)
+
+    def commit(self) -> None:
+        """Put the file in its place; an older one stays until then."""
+        with self._file:
+            self._file.flush()
+            os.fsync(self._file.fileno())
+        os.chmod(self._scratch, 0o666 & ~_umask())
+        os.replace(self._scratch, self._path)
+
+    def discard(self) -> None:
+        """Leave nothing behind."""
+        with suppress(OSError):
+            self._file.close()
+        Path(self._scratch).unlink(missing_ok=True)
+
+
 def write_atomically(path: Path, data: bytes) -> None:
-    """Write a file so that a reader, or a crash, never sees half of it. Makes the folder."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    """Write a file whole or not at all. Makes the folder; raises OSError."""
+    file = AtomicFile(path)
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(name, 0o666 & ~_umask())
-        os.replace(name, path)
+        file.write(data)
+        file.commit()
     except BaseException:
-        Path(name).unlink(missing_ok=True)
+        file.discard()
         raise
 
 

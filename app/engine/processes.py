@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import importlib.util
 import os
@@ -52,6 +53,13 @@ def die_with_parent() -> None:
     ctypes.CDLL(None, use_errno=True).prctl(pr_set_pdeathsig, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
         os._exit(1)
+
+
+def give_way(niceness: int = 5) -> None:
+    """Let the window and the sampler go first, where the system knows of niceness."""
+    if hasattr(os, "nice"):
+        with contextlib.suppress(OSError):
+            os.nice(niceness)
 
 
 def child_environment() -> dict[str, str]:

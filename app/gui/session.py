@@ -10,6 +10,7 @@ from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 
+import msgspec
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.core import files, journal
@@ -17,7 +18,7 @@ from app.core import messages as m
 from app.core.catalog import CONTENDERS, DEFAULT_CONTENDERS
 from app.core.environment import Environment
 from app.core.plan import DeviceError, Measure, Plan, on_device
-from app.core.recording import Recording
+from app.core.recording import Recording, WorkloadRecord
 from app.core.results import Entry, entries_of
 from app.core.supervision import Supervisor
 from app.core.workload import Workload
@@ -76,12 +77,12 @@ class Session(QObject):
         self._excluded: dict[str, str] = {}
         self._careful = False
         self._generation = 0
-        self._last_message_s = clock()
         self._last_sample_s = clock()
         self._gave_up = ""
-        self._rebuild_clean = False
         self._entries: tuple[Entry, ...] = ()
-        self._entries_key: tuple[object, ...] = ()
+        self._entries_of: tuple[object, ...] = ()
+        self._entries_version = 0
+        self._entries_due = 0.0
         self._changed_timer = QTimer(self, singleShot=True, interval=CHANGED_MS)
         self._changed_timer.timeout.connect(self.changed)
         self._answer_timer = QTimer(self, singleShot=True, interval=ANSWER_MS)
@@ -169,8 +170,7 @@ class Session(QObject):
             self.enabled = names
             if self.challenger not in names:
                 self.challenger = None
-            self._restart_run()
-            self.contenders_changed.emit()
+            self._contenders_chosen()
 
     def set_baseline(self, implementation: str) -> None:
         if implementation == self.baseline or implementation not in CONTENDERS:
@@ -180,8 +180,14 @@ class Session(QObject):
             self.challenger = None
         if implementation not in self.enabled:
             self.enabled = tuple(n for n in CONTENDERS if n in self.enabled or n == implementation)
-        self._restart_run()
+        self._contenders_chosen()
+
+    def _contenders_chosen(self) -> None:
+        if self.viewing is None:
+            self._restart_run()
+        # A file's samples are compared anew; it stays open.
         self.contenders_changed.emit()
+        self._announce()
 
     def set_challenger(self, implementation: str | None) -> None:
         """Whom the verdict is about; None picks by itself."""
@@ -203,9 +209,11 @@ class Session(QObject):
         self.run_state_changed.emit()
 
     def restart(self) -> None:
-        """Forget the current workload's samples and measure it anew."""
+        """Forget the current workload's samples and measure it anew. A file that is open stays as it is."""
+        if self.viewing is not None:
+            return
         record = self.live.record_for(self.workload)
-        if record is not None and self.viewing is None:
+        if record is not None:
             record.forget()
         self._excluded.clear()
         self._restart_run()
@@ -215,7 +223,7 @@ class Session(QObject):
         if self._link is not None:
             self._link.abandon()
         self._gave_up = ""
-        self._note("worker restarted by hand")
+        self._note("worker restarted", "worker restarted by hand")
         self._start_worker()
 
     def _replace_worker(self) -> None:
@@ -223,11 +231,12 @@ class Session(QObject):
             return
         self._link.abandon()
         self.live.build.abandoned()
-        self._note("the worker was inside a long call; a new one takes over")
+        self._note("long call stopped", "the worker was inside a long call; a new one takes over")
         self._start_worker()
 
     def profile_now(self) -> None:
-        self._send(m.Profile())
+        if self.viewing is None:
+            self._send(m.Profile())
 
     def build(self, clean: bool = False) -> None:
         self._send(m.Build(clean))
@@ -287,13 +296,7 @@ class Session(QObject):
     def snapshot(self, window_s: float | None) -> Snapshot:
         """What there is to draw now. Figures are computed anew only where samples came."""
         record = self.recording.current
-        if record is not None:
-            key = (id(record), record.version, self.baseline, self.enabled)
-            if key != self._entries_key:
-                self._entries_key = key
-                self._entries = entries_of(record, self.baseline, self.enabled)
-        else:
-            self._entries, self._entries_key = (), ()
+        self._make_entries(record)
         now_s = self._clock()
         if self.viewing is not None and record is not None:
             now_s = record.last_at_s or now_s
@@ -306,9 +309,27 @@ class Session(QObject):
             now_s=now_s,
             window_s=window_s,
             running=self.running,
-            paused=self.paused,
+            paused=self.paused and self.viewing is None,
             stale_s=self.stale_s,
+            recorded=self.viewing is not None,
         )
+
+    def _make_entries(self, record: WorkloadRecord | None) -> None:
+        """The figures of hours of samples take long to make: no more than a tenth of the time goes to them."""
+        subject = (record, self.baseline, self.enabled)
+        version = record.version if record is not None else 0
+        if subject == self._entries_of and version == self._entries_version:
+            return
+        begun = time.perf_counter()
+        if subject == self._entries_of and begun < self._entries_due:
+            self._announce()
+            return
+        self._entries_of, self._entries_version = subject, version
+        found = entries_of(record, self.baseline, self.enabled) if record is not None else ()
+        # What was measured before it was switched off is kept, and out of sight.
+        self._entries = tuple(e for e in found if e.implementation.partition("@")[0] in self.enabled)
+        now = time.perf_counter()
+        self._entries_due = now + 9 * (now - begun)
 
     # ---- the worker ------------------------------------------------------------------------------------
 
@@ -316,7 +337,7 @@ class Session(QObject):
         if self._link is not None:
             self._link.deleteLater()
         self.environment = None
-        self._last_message_s = self._last_sample_s = self._clock()
+        self._last_sample_s = self._clock()
         self._link = WorkerLink(self)
         self._link.received.connect(self._receive)
         self._link.garbled.connect(lambda text: self.notice.emit("warning", text))
@@ -336,7 +357,8 @@ class Session(QObject):
         self._careful = decision.careful
         if decision.blamed is not None:
             self._excluded[decision.blamed] = decision.sentence
-        self._note(decision.sentence, "warning")
+        word = "worker restarted" if decision.restart else "worker stopped"
+        self._note(word, decision.sentence, "warning")
         if decision.restart:
             self._start_worker()
         else:
@@ -344,7 +366,6 @@ class Session(QObject):
             self.run_state_changed.emit()
 
     def _receive(self, message: m.Message) -> None:
-        self._last_message_s = self._clock()
         if not self.live.apply(message):
             return
         if getattr(message, "generation", None) == self._generation:
@@ -352,15 +373,16 @@ class Session(QObject):
         if self._journal is not None:
             self._journal.write(message)
         if isinstance(message, m.Samples):
-            self._last_sample_s = self._last_message_s
+            self._last_sample_s = self._clock()
             self.saved = False
         elif isinstance(message, m.Ready):
             self.environment = message.environment
-            self._make_out_device()
             self.devices_changed.emit()
-            self._restart_run()
-            self._send(m.Build(self._rebuild_clean))
-            self._rebuild_clean = False
+            # A file stays open whatever becomes of the worker; measuring begins when it is closed.
+            if self.viewing is None:
+                self._make_out_device()
+                self._restart_run()
+            self._send(m.Build())
         elif isinstance(message, m.Notice):
             self.notice.emit(message.level, message.text)
         elif isinstance(message, m.ContenderState):
@@ -368,7 +390,7 @@ class Session(QObject):
         elif isinstance(message, m.BuildMessage):
             self.build_changed.emit()
             if isinstance(message, m.BuildFinished) and message.needs_new_worker:
-                self._note("worker restarted for the new build")
+                self._note("new build", "worker restarted for the new build")
                 if self._link is not None:
                     self._link.stop()
                 self._start_worker()
@@ -380,7 +402,7 @@ class Session(QObject):
             self.workload = on_device(self.workload, self.environment)
         except DeviceError as error:
             self.notice.emit("warning", f"{error}; going on with the CPU")
-            self.workload = on_device(_on_cpu(self.workload), self.environment)
+            self.workload = on_device(msgspec.structs.replace(self.workload, device="cpu"), self.environment)
 
     def _restart_run(self) -> None:
         if self.viewing is not None:
@@ -429,9 +451,10 @@ class Session(QObject):
                 self._journal = None
                 self.notice.emit("warning", f"unsaved work is no longer kept over a crash: {error}")
 
-    def _note(self, text: str, level: str = "info") -> None:
-        self.live.note(self._clock(), text, level)
-        self.notice.emit(level, text)
+    def _note(self, event: str, sentence: str, level: str = "info") -> None:
+        """An event has the two words that stand at its line in a chart; the sentence is a notice."""
+        self.live.note(self._clock(), event, level)
+        self.notice.emit(level, sentence)
         self._announce()
 
     def _announce(self) -> None:
@@ -448,9 +471,3 @@ def best_challenger(entries: tuple[Entry, ...], baseline: str) -> str | None:
     candidates = extensions or measured
     best = min(candidates, key=lambda e: e.latency.median_s if e.latency else 0.0, default=None)
     return best.implementation if best else None
-
-
-def _on_cpu(workload: Workload) -> Workload:
-    import msgspec
-
-    return msgspec.structs.replace(workload, device="cpu")

@@ -344,6 +344,7 @@ class MainWindow(QWidget):
             self._timer.stop()
             self._remember()
             self.hide()
+            self.commands.exporter.close()
             self.session.close()
         event.accept()
 

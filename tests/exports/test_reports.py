@@ -133,3 +133,12 @@ def test_a_recording_without_a_sample_still_reports_why(tmp_path: Path) -> None:
     recording.apply(m.ContenderState(1, 0, "sdpa", "unavailable", "needs another device"))
     for name in ("html", "md", "csv"):
         assert re.search(rb"needs another device", FORMATS[name](recording))
+
+
+def test_samples_in_pieces_are_those_that_were_there_when_they_were_asked_for() -> None:
+    made = factories.recording(rounds=700)
+    whole = csv_samples.render(made)
+    pieces = csv_samples.pieces(made)
+    first = next(pieces)
+    factories.measure(made, ("native",), "native", 5, 20.0, {}, 9, first_round=700)
+    assert first + b"".join(pieces) == whole

@@ -6,7 +6,7 @@ import pytest
 from PySide6.QtCore import QPoint, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QImage, QPainter
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QHBoxLayout, QWidget
+from PySide6.QtWidgets import QApplication, QHBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.gui import icons
@@ -280,6 +280,23 @@ def test_tabs_carry_news_as_a_word_too(qtbot: QtBot, look: Look) -> None:
     assert tabs.tabSizeHint(1).width() > plain
     tabs.set_news(1, "")
     assert tabs.accessibleTabName(1) == "Build"
+
+
+@pytest.mark.parametrize("current", [0, 1, 2])
+def test_news_make_room_for_themselves_and_leave_every_tab_in_sight(
+    qtbot: QtBot, look: Look, window: QWidget, current: int
+) -> None:
+    tabs = TabStrip(look, ("Live", "Build", "System"))
+    row = QHBoxLayout(window)
+    row.addWidget(tabs)
+    row.addStretch(1)
+    tabs.setCurrentIndex(current)
+    before = tabs.tabRect(1).width()
+    for news in ("busy", "error", ""):
+        tabs.set_news(1, news)  # type: ignore[arg-type]
+        QApplication.processEvents()
+        assert tabs.tabRect(1).width() == before + (20 if news else 0)
+        assert all(tabs.rect().contains(tabs.tabRect(i)) for i in range(tabs.count()))
 
 
 def test_banners_do_not_pile_up_and_those_with_a_question_stay(qtbot: QtBot, look: Look) -> None:

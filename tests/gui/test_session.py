@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -201,8 +202,6 @@ def test_a_worker_inside_a_long_call_is_replaced_when_the_workload_changes(make:
 
 
 def test_closing_is_bounded_even_for_a_worker_that_does_not_listen(make: Make, qtbot: QtBot) -> None:
-    import time
-
     session = make("deaf")
     session.start()
     qtbot.waitUntil(lambda: samples(session) > 5, timeout=8000)
@@ -278,3 +277,80 @@ def test_the_window_process_never_loads_torch(make: Make, qtbot: QtBot) -> None:
 
     code = "import app.gui.session, sys; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
+
+
+@pytest.mark.parametrize("when", ["worker starts", "worker dies", "worker restarted"])
+def test_an_open_file_outlives_its_worker(make: Make, qtbot: QtBot, tmp_path: Path, when: str) -> None:
+    path = tmp_path / "r.json"
+    files.save(factories.recording(Workload(seq_len=99, device="cpu"), rounds=40), path)
+    session = make()
+    if when == "worker starts":
+        session.open_recording(path)
+        session.start()
+    else:
+        session.start()
+        qtbot.waitUntil(lambda: session.environment is not None, timeout=8000)
+        session.open_recording(path)
+        if when == "worker dies":
+            os.kill(session.worker_pid or 0, signal.SIGKILL)
+            qtbot.waitUntil(lambda: session.environment is None, timeout=3000)
+        else:
+            session.restart_worker()
+    qtbot.waitUntil(lambda: session.environment is not None, timeout=8000)
+    qtbot.wait(100)
+    assert session.viewing == path
+    assert session.workload.seq_len == 99
+    session.close_recording()
+    qtbot.waitUntil(lambda: samples(session) > 5, timeout=8000)
+
+
+def test_contenders_of_an_open_file_are_compared_anew_and_it_stays_open(make: Make, tmp_path: Path) -> None:
+    path = tmp_path / "r.json"
+    files.save(factories.recording(Workload(device="cpu"), rounds=40), path)
+    session = make()
+    session.open_recording(path)
+    session.set_baseline("sdpa")
+    session.set_enabled(("native", "sdpa"))
+    session.restart()
+    snapshot = session.snapshot(60.0)
+    assert session.viewing == path
+    assert [entry.implementation for entry in snapshot.entries] == ["native", "sdpa"]
+    assert {entry.baseline for entry in snapshot.entries} == {"sdpa"}
+    assert snapshot.recorded
+    assert not snapshot.paused
+
+
+def test_what_is_switched_off_goes_out_of_sight_and_its_samples_stay(make: Make, qtbot: QtBot) -> None:
+    session = make()
+    session.start()
+    qtbot.waitUntil(lambda: samples(session) > 30, timeout=8000)
+    session.set_enabled(("native", "extension-aten"))
+    names = [entry.implementation for entry in session.snapshot(60.0).entries]
+    assert names == ["native", "extension-aten"]
+    assert len(session.live.current.series["sdpa"])  # type: ignore[union-attr]
+
+
+def test_figures_that_take_long_are_made_less_often(
+    make: Make, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = 0
+
+    def slow(*_: object) -> tuple[()]:
+        nonlocal made
+        made += 1
+        time.sleep(0.05)
+        return ()
+
+    monkeypatch.setattr("app.gui.session.entries_of", slow)
+    session = make()
+    session.start()
+    qtbot.waitUntil(lambda: samples(session) > 5, timeout=8000)
+    begun, made = time.monotonic(), 0
+    while time.monotonic() - begun < 1.2:
+        session.snapshot(60.0)
+        qtbot.wait(20)
+    assert 1 <= made <= 4
+    session.set_baseline("sdpa")
+    before = made
+    session.snapshot(60.0)
+    assert made == before + 1

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import msgspec
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QWidget
 
 from app.core.launch import profiles
 from app.core.plan import Plan, ProfileError, read_profile
 from app.core.workload import Workload
-from app.gui.controls.explanation import replaced
 from app.gui.parts.look import Look
 from app.gui.parts.menu import MenuItem
 from app.gui.parts.picker import Picker
@@ -98,4 +98,4 @@ class ProfilePicker(Picker):
 
 
 def _same(plan: Plan, workload: Workload) -> bool:
-    return any(replaced(w, device=workload.device) == workload for w in plan.workloads)
+    return any(msgspec.structs.replace(w, device=workload.device) == workload for w in plan.workloads)

@@ -61,6 +61,18 @@ class Overlay(QWidget, Part):
         # Everything else stops here: the window's single letters are off while a layer is open.
         event.accept()
 
+    def focusNextPrevChild(self, forward: bool) -> bool:
+        # Tab goes round inside: what lies below is covered, and must not be pressed by a key.
+        stops = [
+            widget
+            for widget in self.findChildren(QWidget)
+            if widget.focusPolicy() & Qt.FocusPolicy.TabFocus and widget.isEnabled() and widget.isVisible()
+        ]
+        at = next((i for i, widget in enumerate(stops) if widget.hasFocus()), -1 if forward else 0)
+        if stops:
+            stops[(at + (1 if forward else -1)) % len(stops)].setFocus(Qt.FocusReason.TabFocusReason)
+        return True
+
     def mousePressEvent(self, event: QMouseEvent) -> None:
         if self._content is None or not self._content.geometry().contains(event.position().toPoint()):
             self.close_layer()

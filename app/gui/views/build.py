@@ -116,7 +116,7 @@ class BuildView(View):
         self.key = FactList(look, "Key", 60, 28)
         self.parts = FactList(look, "Parts of the key", 78)
         self._older = Paragraph(look, "", 12)
-        self._open = Button(look, "Open folder", "folder", "quiet")
+        self._open = Button(look, "Open folder", "folder", "quiet", name="Open folder")
         self._open.clicked.connect(self._open_folder)
         self._cache_card.tools.addWidget(self._open)
         self._cache_card.body.setSpacing(6)
@@ -125,6 +125,8 @@ class BuildView(View):
 
     def _restyled(self) -> None:
         slim_bars(self._scroll, self.look)
+        # Beside the word there would be no room for what changed in the key.
+        self._open.set_content("" if self.look.small else "Open folder", "folder")
         gap = self.look.sizes.gap
         for layout in (self._columns, self._left, self._right):
             layout.setSpacing(gap)
