@@ -284,6 +284,18 @@ def test_a_source_that_does_not_compile_is_named_with_its_first_error(sandbox: S
     assert sandbox.leftovers() == []
 
 
+def test_a_build_asks_no_ninja_not_even_a_broken_one_that_comes_first(sandbox: Sandbox) -> None:
+    mark = sandbox.folder / "asked"
+    ninja = sandbox.compiler.parent / "ninja"
+    ninja.write_text(f"#!/bin/sh\ntouch {mark}\nexit 1\n")
+    ninja.chmod(0o755)
+    # Nothing else is on PATH: the compiler's own shell script names its interpreter in full.
+    result = sandbox.load(PATH=str(sandbox.compiler.parent))
+    assert result["code"] == 0, result
+    assert sandbox.started()
+    assert not mark.exists()
+
+
 def test_paths_with_blanks_and_other_alphabets_build(sandbox: Sandbox, tmp_path: Path) -> None:
     folder = tmp_path / "a b" / "Юзер-é"
     sources = folder / "native"
