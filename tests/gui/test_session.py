@@ -419,7 +419,7 @@ def test_nothing_is_heard_of_a_worker_after_the_session_closed(make: Make, qtbot
     session.notice.connect(lambda *text: heard.append(text))
     # The event loop may go on, as under a file dialog that is still open, and find more in the pipe.
     assert session._link is not None
-    session._link.received.emit(m.Notice("info", "late"))
+    session._link.received.emit(m.Notice("info", "late", 0.0))
     qtbot.wait(100)
     assert samples(session) == before
     assert heard == []
