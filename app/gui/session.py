@@ -112,6 +112,7 @@ class Session(QObject):
         self._stop_replay()
         if self._link is not None:
             self._link.stop()
+        self._journal = None
         self._journals.end(keep=not self.saved)
 
     @property

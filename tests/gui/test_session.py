@@ -407,3 +407,19 @@ def test_a_journal_without_a_measurement_is_one_error_and_no_more(
     with pytest.raises(files.RecordingError, match="no measurement"):
         session.open_recording(path)
     assert notices == []
+
+
+def test_nothing_is_heard_of_a_worker_after_the_session_closed(make: Make, qtbot: QtBot) -> None:
+    session = make()
+    session.start()
+    qtbot.waitUntil(lambda: samples(session) > 5, timeout=8000)
+    heard: list[object] = []
+    session.close()
+    before = samples(session)
+    session.notice.connect(lambda *text: heard.append(text))
+    # The event loop may go on, as under a file dialog that is still open, and find more in the pipe.
+    assert session._link is not None
+    session._link.received.emit(m.Notice("info", "late", 0.0))
+    qtbot.wait(100)
+    assert samples(session) == before
+    assert heard == []
