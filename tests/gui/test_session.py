@@ -344,7 +344,7 @@ def test_figures_that_take_long_are_made_less_often(
         time.sleep(0.05)
         return ()
 
-    monkeypatch.setattr("app.gui.session.entries_of", slow)
+    monkeypatch.setattr("app.gui.figures.entries_of", slow)
     session = make()
     session.start()
     qtbot.waitUntil(lambda: samples(session) > 5, timeout=8000)
@@ -375,7 +375,7 @@ def a_journal(path: Path, messages: int) -> Path:
 def test_a_long_journal_is_read_while_the_window_goes_on(
     make: Make, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.gui.session.REPLAY_AT_ONCE_S", 0.0)
+    monkeypatch.setattr("app.gui.journal_reader.SLICE_S", 0.0)
     path = a_journal(tmp_path / "20260101-120000-99.jsonl", 1000)
     session = make()
     session.open_recording(path)
@@ -388,7 +388,7 @@ def test_a_long_journal_is_read_while_the_window_goes_on(
 def test_a_session_closed_while_it_reads_a_journal_reads_no_more(
     make: Make, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.gui.session.REPLAY_AT_ONCE_S", 0.0)
+    monkeypatch.setattr("app.gui.journal_reader.SLICE_S", 0.0)
     session = make()
     session.open_recording(a_journal(tmp_path / "20260101-120000-99.jsonl", 1000))
     session.close()
