@@ -140,11 +140,12 @@ class Session(QObject):
     @property
     def stale_s(self) -> float | None:
         """For how long no data came although some was due; None while all is well."""
-        if self.paused or self.viewing is not None or self.environment is None:
+        if self.paused or self.viewing is not None or self._link is None or self._gave_up:
             return None
         silent = self._clock() - self._last_sample_s
-        active = self.live.active
-        limit = theme.STALE_AFTER_S if active is None else ANNOUNCED_STALE_AFTER_S
+        # Loading torch, too, is something that may take a while and was announced.
+        waits = self.environment is None or self.live.active is not None
+        limit = ANNOUNCED_STALE_AFTER_S if waits else theme.STALE_AFTER_S
         return silent if silent > limit else None
 
     # ---- what a person changes -------------------------------------------------------------------------

@@ -181,6 +181,16 @@ def test_a_silent_worker_is_called_stale_after_three_seconds(make: Make, qtbot: 
     assert session.stale_s == pytest.approx(6.0)
 
 
+def test_a_worker_that_never_gets_ready_is_stale_after_a_minute(make: Make, qtbot: QtBot) -> None:
+    now = [1000.0]
+    session = make("slow-start", clock=lambda: now[0])
+    session.start()
+    now[0] += 59.0
+    assert session.stale_s is None
+    now[0] += 2.0
+    assert session.stale_s == pytest.approx(61.0)
+
+
 def test_a_new_build_starts_a_new_worker_and_keeps_the_samples(make: Make, qtbot: QtBot) -> None:
     session = make("rebuild")
     session.start()
