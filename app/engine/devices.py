@@ -40,7 +40,7 @@ def cpu_device() -> Device:
     threads = torch.get_num_threads()
     return Device(
         id="cpu",
-        title=cpu_title(),
+        title=f"CPU · {cpu_title()}",
         detail=f"{threads} thread{'s' if threads != 1 else ''}",
         total_bytes=memory.total,
         free_bytes=memory.available,
@@ -118,7 +118,7 @@ def _cuda_device(index: int) -> Device:
         free, total = torch.cuda.mem_get_info(index)
     return Device(
         id=name,
-        title=properties.name,
+        title=f"CUDA:{index} · {properties.name}",
         usable=not reason,
         detail=f"compute capability {capability[0]}.{capability[1]}",
         reason=reason,

@@ -18,11 +18,12 @@ from app.core import messages as m
 from app.core.catalog import CONTENDERS, DEFAULT_CONTENDERS
 from app.core.environment import Environment
 from app.core.plan import DeviceError, Measure, Plan, on_device
-from app.core.recording import Recording, WorkloadRecord
-from app.core.results import Entry, entries_of
+from app.core.recording import Recording
 from app.core.supervision import Supervisor
 from app.core.workload import Workload
 from app.gui import theme
+from app.gui.figures import Figures, best_challenger
+from app.gui.journal_reader import JournalReader
 from app.gui.journals import Found, Journals
 from app.gui.snapshot import Snapshot
 from app.gui.worker_link import WorkerLink
@@ -79,14 +80,13 @@ class Session(QObject):
         self._generation = 0
         self._last_sample_s = clock()
         self._gave_up = ""
-        self._entries: tuple[Entry, ...] = ()
-        self._entries_of: tuple[object, ...] = ()
-        self._entries_version = 0
-        self._entries_due = 0.0
+        self._figures = Figures()
         self._changed_timer = QTimer(self, singleShot=True, interval=CHANGED_MS)
         self._changed_timer.timeout.connect(self.changed)
         self._answer_timer = QTimer(self, singleShot=True, interval=ANSWER_MS)
         self._answer_timer.timeout.connect(self._replace_worker)
+        self._reader = JournalReader(self)
+        self._reader.read.connect(self._journal_read)
         self._flush_timer = QTimer(self, interval=FLUSH_MS)
         self._flush_timer.timeout.connect(self._flush)
 
@@ -105,8 +105,10 @@ class Session(QObject):
         """End everything within a bounded time. What was not saved stays among the recent sessions."""
         for timer in (self._flush_timer, self._changed_timer, self._answer_timer):
             timer.stop()
+        self._reader.stop()
         if self._link is not None:
             self._link.stop()
+        self._journal = None
         self._journals.end(keep=not self.saved)
 
     @property
@@ -253,14 +255,32 @@ class Session(QObject):
             self.saved = True
 
     def open_recording(self, path: Path) -> None:
-        """Show a recording from a file or a journal; measuring pauses. Raises `RecordingError`, OSError."""
-        if path.suffix == ".jsonl":
-            opened, unreadable = journal.replay(path)
-            opened.show_latest()
-            if unreadable:
-                self.notice.emit("warning", f"{path.name}: {unreadable:,} lines could not be read")
+        """Show a recording from a file or a journal; measuring pauses. Raises `RecordingError`, OSError.
+
+        A journal appears when it is read, which for one of hours takes seconds.
+        """
+        self._reader.stop()
+        if path.suffix != ".jsonl":
+            self._show_recording(path, files.load(path))
+            return
+        done = self._reader.start(path)
+        if done is None:
+            self.notice.emit("info", f"Reading {path.name}")
         else:
-            opened = files.load(path)
+            self._show_journal(path, *done)
+
+    def _journal_read(self, path: Path, opened: Recording, unreadable: int) -> None:
+        try:
+            self._show_journal(path, opened, unreadable)
+        except files.RecordingError as error:
+            self.notice.emit("error", str(error))
+
+    def _show_journal(self, path: Path, opened: Recording, unreadable: int) -> None:
+        self._show_recording(path, opened)
+        if unreadable:
+            self.notice.emit("warning", f"{path.name}: {unreadable:,} lines could not be read")
+
+    def _show_recording(self, path: Path, opened: Recording) -> None:
         if not opened.records:
             raise files.RecordingError(f"{path}: has no measurement in it")
         self._viewed = opened
@@ -296,16 +316,18 @@ class Session(QObject):
     def snapshot(self, window_s: float | None) -> Snapshot:
         """What there is to draw now. Figures are computed anew only where samples came."""
         record = self.recording.current
-        self._make_entries(record)
+        entries = self._figures.entries(record, self.baseline, self.enabled)
+        if self._figures.are_behind:
+            self._announce()
         now_s = self._clock()
         if self.viewing is not None and record is not None:
             now_s = record.last_at_s or now_s
         return Snapshot(
             recording=self.recording,
             record=record,
-            entries=self._entries,
+            entries=entries,
             baseline=self.baseline,
-            challenger=self.challenger or best_challenger(self._entries, self.baseline),
+            challenger=self.challenger or best_challenger(entries, self.baseline),
             now_s=now_s,
             window_s=window_s,
             running=self.running,
@@ -313,23 +335,6 @@ class Session(QObject):
             stale_s=self.stale_s,
             recorded=self.viewing is not None,
         )
-
-    def _make_entries(self, record: WorkloadRecord | None) -> None:
-        """The figures of hours of samples take long to make: no more than a tenth of the time goes to them."""
-        subject = (record, self.baseline, self.enabled)
-        version = record.version if record is not None else 0
-        if subject == self._entries_of and version == self._entries_version:
-            return
-        begun = time.perf_counter()
-        if subject == self._entries_of and begun < self._entries_due:
-            self._announce()
-            return
-        self._entries_of, self._entries_version = subject, version
-        found = entries_of(record, self.baseline, self.enabled) if record is not None else ()
-        # What was measured before it was switched off is kept, and out of sight.
-        self._entries = tuple(e for e in found if e.implementation.partition("@")[0] in self.enabled)
-        now = time.perf_counter()
-        self._entries_due = now + 9 * (now - begun)
 
     # ---- the worker ------------------------------------------------------------------------------------
 
@@ -462,14 +467,3 @@ class Session(QObject):
     def _announce(self) -> None:
         if not self._changed_timer.isActive():
             self._changed_timer.start()
-
-
-def best_challenger(entries: tuple[Entry, ...], baseline: str) -> str | None:
-    """Whom the verdict speaks of by itself: the extension where it is measured, else the fastest."""
-    measured = [e for e in entries if e.status == "measured" and e.implementation != baseline and e.latency]
-    extensions = [
-        e for e in measured if e.implementation.startswith("extension") and "@" not in e.implementation
-    ]
-    candidates = extensions or measured
-    best = min(candidates, key=lambda e: e.latency.median_s if e.latency else 0.0, default=None)
-    return best.implementation if best else None

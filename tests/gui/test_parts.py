@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import shiboken6
 from PySide6.QtCore import QPoint, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QImage, QPainter
 from PySide6.QtTest import QTest
@@ -346,6 +347,21 @@ def test_the_focus_ring_lies_two_pixels_outside_and_follows(
     second.setFocus(Qt.FocusReason.TabFocusReason)
     assert ring.geometry().center() == second.geometry().center()
     second.hide()
+    assert not ring.isVisible()
+
+
+def test_a_widget_that_is_deleted_while_it_has_the_focus_takes_its_ring_along(
+    qtbot: QtBot, look: Look, window: QWidget
+) -> None:
+    button = Button(look, "One", parent=window)
+    button.show()
+    ring = FocusRing(window, look)
+    window.activateWindow()
+    qtbot.waitUntil(lambda: window.isActiveWindow() and button.isVisible())
+    button.setFocus(Qt.FocusReason.TabFocusReason)
+    assert ring.target is button
+    shiboken6.delete(button)
+    assert ring.target is None
     assert not ring.isVisible()
 
 

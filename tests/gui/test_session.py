@@ -13,6 +13,9 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 from app.core import files
+from app.core import messages as m
+from app.core.journal import Journal
+from app.core.plan import Plan
 from app.core.workload import Workload
 from app.gui import worker_link
 from app.gui.journals import Journals
@@ -341,7 +344,7 @@ def test_figures_that_take_long_are_made_less_often(
         time.sleep(0.05)
         return ()
 
-    monkeypatch.setattr("app.gui.session.entries_of", slow)
+    monkeypatch.setattr("app.gui.figures.entries_of", slow)
     session = make()
     session.start()
     qtbot.waitUntil(lambda: samples(session) > 5, timeout=8000)
@@ -354,3 +357,69 @@ def test_figures_that_take_long_are_made_less_often(
     before = made
     session.snapshot(60.0)
     assert made == before + 1
+
+
+def a_journal(path: Path, messages: int) -> Path:
+    """A journal that takes a while to read."""
+    work = Workload(seq_len=99, device="cpu")
+    plan = Plan((work,), ("native",), "native", title="Long")
+    written = Journal(path)
+    written.write(m.Start(1, plan, True))
+    for number in range(messages):
+        sample = m.Sample(number, 0, 1000.0 + number, 1e-3, 1)
+        written.write(m.Samples(1, 0, 7, ("native",), (sample,)))
+    written.close(remove=False)
+    return path
+
+
+def test_a_long_journal_is_read_while_the_window_goes_on(
+    make: Make, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.gui.journal_reader.SLICE_S", 0.0)
+    path = a_journal(tmp_path / "20260101-120000-99.jsonl", 1000)
+    session = make()
+    session.open_recording(path)
+    assert session.viewing is None
+    qtbot.waitUntil(lambda: session.viewing == path, timeout=5000)
+    assert session.recording.sample_count == 1000
+    assert session.workload.seq_len == 99
+
+
+def test_a_session_closed_while_it_reads_a_journal_reads_no_more(
+    make: Make, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.gui.journal_reader.SLICE_S", 0.0)
+    session = make()
+    session.open_recording(a_journal(tmp_path / "20260101-120000-99.jsonl", 1000))
+    session.close()
+    qtbot.wait(50)
+    assert session.viewing is None
+
+
+def test_a_journal_without_a_measurement_is_one_error_and_no_more(
+    make: Make, qtbot: QtBot, tmp_path: Path
+) -> None:
+    path = tmp_path / "20260101-120000-99.jsonl"
+    path.write_bytes(b"no message" + bytes([10]))
+    session = make()
+    notices: list[str] = []
+    session.notice.connect(lambda level, text: notices.append(text))
+    with pytest.raises(files.RecordingError, match="no measurement"):
+        session.open_recording(path)
+    assert notices == []
+
+
+def test_nothing_is_heard_of_a_worker_after_the_session_closed(make: Make, qtbot: QtBot) -> None:
+    session = make()
+    session.start()
+    qtbot.waitUntil(lambda: samples(session) > 5, timeout=8000)
+    heard: list[object] = []
+    session.close()
+    before = samples(session)
+    session.notice.connect(lambda *text: heard.append(text))
+    # The event loop may go on, as under a file dialog that is still open, and find more in the pipe.
+    assert session._link is not None
+    session._link.received.emit(m.Notice("info", "late", 0.0))
+    qtbot.wait(100)
+    assert samples(session) == before
+    assert heard == []

@@ -300,3 +300,14 @@ def test_every_bar_of_a_build_is_as_far_as_the_others(view: BuildView) -> None:
     assert view.progress._bar.share == build.share
     assert words_of(build).share == build.share
     assert progress_of(build)[2] == build.share
+
+
+def test_work_that_goes_on_counts_as_work(view: BuildView) -> None:
+    made = scenes.begun()
+    made.apply(m.BuildStep("compile", "started"))
+    for job, source in enumerate(("autograd.cpp", "operators.cpp")):
+        made.apply(m.BuildSource(source, "started", job + 1, 9, job, 2.0 * job))
+    made.apply(m.BuildProgress(0, 9, 12.0, 40.0))
+    view.show()
+    view.show_snapshot(scenes.snapshot(made))
+    assert view.sources.caption == "22.0 s of work, 12.0 s on 2 jobs"

@@ -200,9 +200,11 @@ class BuildView(View):
             bars = tuple(SourceBar(s.source, s.job, s.started_s, s.seconds) for s in timings.sources)
             jobs = timings.jobs
         self._sources_card.setVisible(bool(bars))
-        self.sources.show_bars(bars, build.progress.elapsed_s if build.progress is not None else 0.0)
-        work = sum(bar.seconds or 0.0 for bar in bars)
-        span = max((bar.started_s + (bar.seconds or 0.0) for bar in bars), default=0.0)
+        now_s = build.progress.elapsed_s if build.progress is not None else 0.0
+        self.sources.show_bars(bars, now_s)
+        took = [max(now_s - bar.started_s, 0.0) if bar.seconds is None else bar.seconds for bar in bars]
+        work = sum(took)
+        span = max((bar.started_s + seconds for bar, seconds in zip(bars, took, strict=True)), default=0.0)
         jobs = jobs or len({bar.job for bar in bars})
         which = "full build: " if not build.sources else ""
         on = f"{number(jobs)} job{'s' if jobs != 1 else ''}"
