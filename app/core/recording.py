@@ -166,6 +166,8 @@ class Recording:
             record = self.add_record(workload)
             self._cells[Cell(start.generation, index)] = record
             record.version += 1
+            if start.anew:
+                record.forget()
             for name in start.plan.implementations:
                 if name in start.excluded:
                     record.status[name] = Status("failed", start.excluded[name])

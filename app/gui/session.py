@@ -219,7 +219,7 @@ class Session(QObject):
         if record is not None:
             record.forget()
         self._excluded.clear()
-        self._restart_run()
+        self._restart_run(anew=True)
 
     def restart_worker(self) -> None:
         """Replace a worker that does not answer. What it measured stays."""
@@ -410,7 +410,7 @@ class Session(QObject):
             self.notice.emit("warning", f"{error}; going on with the CPU")
             self.workload = on_device(msgspec.structs.replace(self.workload, device="cpu"), self.environment)
 
-    def _restart_run(self) -> None:
+    def _restart_run(self, anew: bool = False) -> None:
         if self.viewing is not None:
             self.close_recording()
             return
@@ -425,7 +425,9 @@ class Session(QObject):
             measure=self.measure,
             title="Live",
         )
-        start = m.Start(self._generation, plan, True, self._careful, dict(self._excluded))
+        start = m.Start(
+            self._generation, plan, live=True, careful=self._careful, excluded=dict(self._excluded), anew=anew
+        )
         self.live.begin(start)
         if self._journal is not None:
             self._journal.write(start)

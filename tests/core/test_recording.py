@@ -299,6 +299,29 @@ def test_a_journal_cut_off_anywhere_replays_to_what_was_whole(tmp_path: Path) ->
     assert not journal.path.exists()
 
 
+def test_what_was_forgotten_stays_forgotten_when_the_journal_is_replayed(tmp_path: Path) -> None:
+    plan = Plan((Workload(),), ("native", "sdpa"))
+    book = Journal(tmp_path / "j.jsonl")
+    live = Recording()
+    for message in (
+        m.Start(1, plan),
+        samples(1, 0),
+        samples(1, 1),
+        m.Start(2, plan, anew=True),
+        samples(2, 0),
+    ):
+        if isinstance(message, m.Start):
+            live.begin(message)
+        else:
+            live.apply(message)
+        book.write(message)
+    book.close(remove=False)
+    replayed, unreadable = replay(book.path)
+    assert unreadable == 0
+    assert live.sample_count == replayed.sample_count == 2
+    assert replayed.records[0].series["native"].rounds.tolist() == [0]
+
+
 def test_a_large_recording_saves_and_opens_with_equal_columns(tmp_path: Path) -> None:
     recording = factories.recording(rounds=3000)
     files.save(recording, tmp_path / "r.json")
