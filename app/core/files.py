@@ -64,6 +64,8 @@ class StoredRecording(msgspec.Struct, frozen=True):
     environment: Environment | None
     profile: Plan | None
     results: list[StoredEntry]
+    hidden: list[StoredEntry] = []
+    """The baseline's repetitions, on which the noise floor rests."""
     workloads: list[StoredWorkload] = []
     events: list[Event] = []
     notices: list[m.Notice] = []
@@ -77,8 +79,7 @@ def document_of(recording: Recording, raw: bool = True) -> dict[str, Any]:
     plan = recording.plan
     for record in recording.records if plan is not None else ():
         assert plan is not None
-        names = [*plan.implementations, *(n for n in record.series if is_hidden(n) and raw)]
-        for entry in entries_of(record, plan.baseline, names):
+        for entry in entries_of(record, plan.baseline, plan.implementations):
             results.append(_result(record, entry, raw))
     document: dict[str, Any] = {
         "schema": SCHEMA,
@@ -88,6 +89,12 @@ def document_of(recording: Recording, raw: bool = True) -> dict[str, Any]:
     }
     if raw:
         document |= {
+            "hidden": [
+                _result(record, entry, raw)
+                for record in recording.records
+                for entry in entries_of(record, "", [name for name in record.series if is_hidden(name)])
+                if is_hidden(entry.implementation)
+            ],
             "workloads": [
                 StoredWorkload(r.workload, sorted(r.sampler_pids), sorted(r.profiler_pids))
                 for r in recording.records
@@ -221,7 +228,7 @@ def _restore(stored: StoredRecording) -> Recording:
         record = recording.add_record(known.workload)
         record.sampler_pids = set(known.sampler_pids)
         record.profiler_pids = set(known.profiler_pids)
-    for entry in stored.results:
+    for entry in (*stored.results, *stored.hidden):
         record = recording.add_record(entry.workload)
         _restore_entry(record, entry)
     for record in recording.records:

@@ -202,6 +202,9 @@ def test_saving_and_opening_gives_the_same_document_and_figures(tmp_path: Path) 
     assert opened.current is not None
     assert opened.current.workload == recording.records[0].workload
     assert opened.build.state == "built"
+    stored = json.loads(path.read_text())
+    assert not any(result["implementation"].startswith(TWIN) for result in stored["results"])
+    assert [result["implementation"] for result in stored["hidden"]] == [twin_of("native")]
     assert opened.records[0].traces_gz == recording.records[0].traces_gz
     assert [p.name for p in path.parent.iterdir()] == ["recording.json"]
 
