@@ -170,6 +170,7 @@ def _id_of(line: bytes) -> int:
 def main() -> int:
     processes.die_with_parent()
     processes.give_way()
+    processes.keep_freed_memory()
     # An interrupt is for the worker, which ends this process by closing its stdin.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for name, value in QUIET.items():

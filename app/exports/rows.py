@@ -117,6 +117,7 @@ def environment_rows(environment: Environment | None) -> list[tuple[str, str]]:
         ("CPU", f"{environment.cpu} · {cores} · {', '.join(environment.cpu_features)}"),
         ("Threads", f"{environment.threads} within, {environment.interop_threads} between operators"),
         ("Memory", text.size(environment.memory_bytes)),
+        ("Allocator", "keeps freed memory" if environment.freed_memory_kept else ""),
         ("Driver", environment.driver or ""),
         ("Extension", environment.extension_key or ""),
     ]

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from app.core.journal import replay
-from app.core.results import speed_up_of
+from app.core.results import floor_of, speed_up_of
 from tests.conftest import ROOT
 from tests.e2e.conftest import Application
 
@@ -21,8 +21,12 @@ pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 AGREEMENT = 0.05
 SHAPES = ((8, 64, 128, 4), (1, 16, 128, 4), (8, 16, 128, 4), (8, 64, 256, 4))
 
+# In a process whose allocator keeps freed memory, as the sampler's does: otherwise the timer does not agree
+# with itself (native at 8x64x128 took 1.5 ms or 0.75 ms by turns, with 500 page faults a call or none).
 TIMER = """
-import json, statistics, sys
+import json, sys
+from app.engine.processes import keep_freed_memory
+keep_freed_memory()
 import torch
 from torch.utils.benchmark import Timer
 from app.core.workload import Workload
@@ -90,7 +94,8 @@ def test_the_open_window_agrees_with_run(
     recording, _ = replay(journal)
     application.close()
     assert recording.current is not None
-    live = speed_up_of(recording.current, "sdpa", "native")
+    floor = floor_of(recording.current, "native")
+    live = speed_up_of(recording.current, "sdpa", "native", floor)
     assert live is not None
     print(f"{shape}: window {live.median:.3f}x, run {before:.3f}x, {live.median / before - 1:+.1%}")
     assert live.median == pytest.approx(before, rel=AGREEMENT)
