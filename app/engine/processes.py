@@ -85,7 +85,7 @@ def keep_freed_memory() -> bool:
     libc = ctypes.CDLL(None)
     if not hasattr(libc, "gnu_get_libc_version"):
         return False
-    return all([libc.mallopt(parameter, value) == 1 for parameter, value in KEEP.items()])
+    return all(libc.mallopt(parameter, value) == 1 for parameter, value in KEEP.items())
 
 
 def child_environment() -> dict[str, str]:
