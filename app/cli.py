@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
+from app.commands import streams
 from app.commands.exits import INPUT, INTERRUPTED, CommandError
 
 COMMANDS = ("run", "trace", "report", "build", "doctor", "worker")
@@ -25,22 +26,23 @@ exit codes:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; without one, open the window. Returns the exit code."""
     given = list(sys.argv[1:] if argv is None else argv)
+    streams.settle()
     try:
-        if given and given[0] in COMMANDS:
-            arguments = _parser().parse_args(given)
-            code: int = arguments.function(arguments)
-            return code
-        return _window(_window_parser().parse_args(given))
+        return _command(given)
     except CommandError as error:
-        print(f"attnscope: {error}", file=sys.stderr)
+        streams.complain(f"attnscope: {error}")
         return error.code
     except KeyboardInterrupt:
-        print("attnscope: interrupted", file=sys.stderr)
+        streams.complain("attnscope: interrupted")
         return INTERRUPTED
-    except BrokenPipeError:
-        # The reader of our output has gone, as `| head` does; Python would complain once more at exit.
-        sys.stdout = None
-        return 0
+
+
+def _command(given: list[str]) -> int:
+    if given and given[0] in COMMANDS:
+        arguments = _parser().parse_args(given)
+        code: int = arguments.function(arguments)
+        return code
+    return _window(_window_parser().parse_args(given))
 
 
 class _Parser(argparse.ArgumentParser):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from typing import Any
 
 import msgspec
 
+from app.commands import streams
 from app.commands.exits import INTERRUPTED, MISSING, OK, WRONG, CommandError
 from app.commands.progress import Progress
 from app.core import messages as m
@@ -45,9 +45,9 @@ def build(arguments: argparse.Namespace) -> int:
     if outcome is None:
         raise CommandError(WRONG, "the build ended without a result")
     if arguments.json:
-        print(msgspec.json.format(msgspec.json.encode(document(outcome, told))).decode())
+        streams.show_json(document(outcome, told))
     elif isinstance(outcome, m.BuildFinished):
-        print(outcome.library)
+        streams.show(outcome.library)
     else:
         _explain(outcome)
     if interrupted:
@@ -85,4 +85,4 @@ def _explain(failure: m.BuildFailed) -> None:
     lines += [f"  {number}. {remedy}" for number, remedy in enumerate(failure.remedies, 1)]
     if failure.log_path:
         lines.append(f"  The compiler's whole output: {failure.log_path}")
-    print("\n".join(lines), file=sys.stderr)
+    streams.complain("\n".join(lines))

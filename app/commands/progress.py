@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 from typing import TextIO
@@ -29,8 +30,10 @@ class Progress:
         """A line that stays."""
         if self._quiet:
             return
-        self._clear()
-        print(words, file=self._stream, flush=True)
+        # A terminal that was closed, or a pipe that nobody reads, must not end what is being measured.
+        with contextlib.suppress(OSError, ValueError):
+            self._clear()
+            print(words, file=self._stream, flush=True)
 
     def status(self, words: str) -> None:
         """A line that the next one replaces; on something that is no terminal nothing."""
@@ -39,8 +42,9 @@ class Progress:
             return
         self._last_s = now
         words = words[: self._columns() - 1]
-        self._stream.write("\r" + words.ljust(self._width))
-        self._stream.flush()
+        with contextlib.suppress(OSError, ValueError):
+            self._stream.write("\r" + words.ljust(self._width))
+            self._stream.flush()
         self._width = len(words)
 
     def log(self, entry: m.BuildLog) -> None:

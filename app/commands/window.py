@@ -37,7 +37,8 @@ BAD_PYSIDE: dict[tuple[int, int, int], str] = {
 def window(arguments: argparse.Namespace) -> int:
     """Open the window on `arguments.file`, if one is given. Returns the exit code."""
     path = Path(arguments.file) if arguments.file else None
-    if path is not None and not path.is_file():
+    # Not `is_file`, which raises for a name that is too long or in a folder that may not be read.
+    if path is not None and not os.path.isfile(path):
         hint = "; commands are run, trace, report, build, doctor, worker" if path.suffix == "" else ""
         raise CommandError(INPUT, f"{path}: no such file{hint}")
     missing = what_is_missing(os.environ, sys.platform)

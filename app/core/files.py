@@ -129,7 +129,7 @@ def _result(record: WorkloadRecord, entry: Entry, raw: bool) -> dict[str, Any]:
 
 def save(recording: Recording, path: Path) -> None:
     """Write `recording.json`. The file appears whole; an older one stays until then."""
-    write_atomically(path, msgspec.json.encode(document_of(recording)))
+    write_atomically(path, m.encoded(document_of(recording)))
 
 
 class AtomicFile:

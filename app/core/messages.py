@@ -6,7 +6,7 @@ Every message about a run carries the generation of the `Start` that caused it; 
 
 from __future__ import annotations
 
-from typing import Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 
@@ -39,7 +39,7 @@ class Start(_Tagged, frozen=True):
     live: bool = False
     careful: bool = False
     excluded: dict[str, str] = {}
-    first_workload: int = 0
+    first_workload: Annotated[int, msgspec.Meta(ge=0)] = 0
     anew: bool = False
 
 
@@ -324,7 +324,25 @@ class ProtocolError(ValueError):
 
 def encode(message: Command | Message) -> bytes:
     """One line, newline included."""
-    return _encoder.encode(message) + b"\n"
+    return encoded(message) + b"\n"
+
+
+def encoded(value: Any) -> bytes:
+    """`value` as JSON. What of a text is no text, as in a file name that is not UTF-8, becomes `?`."""
+    try:
+        return _encoder.encode(value)
+    except UnicodeEncodeError:
+        return _encoder.encode(_as_text(msgspec.to_builtins(value)))
+
+
+def _as_text(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode("utf-8")
+    if isinstance(value, dict):
+        return {_as_text(key): _as_text(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_as_text(item) for item in value]
+    return value
 
 
 def decode_command(line: bytes) -> Command:

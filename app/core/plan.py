@@ -70,7 +70,7 @@ class Skipped(msgspec.Struct, frozen=True):
 class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What to run. `workloads` is never empty and each of them can run."""
 
-    workloads: tuple[Workload, ...]
+    workloads: Annotated[tuple[Workload, ...], Meta(min_length=1)]
     implementations: tuple[str, ...] = DEFAULT_CONTENDERS
     baseline: str = "native"
     measure: Measure = Measure()
@@ -96,12 +96,14 @@ def read_profile(path: Path, overrides: Sequence[str] = ()) -> Plan:
     except OSError as error:
         raise ProfileError(f"{name}: cannot be read: {error.strerror or error}") from None
     if len(raw) > MAX_PROFILE_BYTES:
-        size = path.stat().st_size
+        # What is no file, such as a pipe, has no size of its own.
+        size = max(path.stat().st_size, len(raw))
         raise ProfileError(
             f"{name}: is {size / 1e6:,.1f} MB; a profile is text of at most {MAX_PROFILE_BYTES / 1e6:g} MB"
         )
     try:
-        document = tomllib.loads(raw.decode("utf-8"))
+        # Some editors put a byte order mark ahead of UTF-8.
+        document = tomllib.loads(raw.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         raise ProfileError(
             f"{name}: is not UTF-8 text (byte {error.start:,}); expected a profile in TOML"
@@ -271,7 +273,18 @@ def _text(document: Mapping[str, Any], key: str, default: str) -> str:
     value = document.get(key, default)
     if not isinstance(value, str) or len(value) > 1000:
         raise FieldError(key, value, "text of at most 1,000 characters")
+    if not _is_text(value):
+        raise FieldError(key, value, "text in UTF-8")
     return value
+
+
+def _is_text(value: str) -> bool:
+    """False for what came from a command line in another encoding: no file could keep it."""
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _implementations(document: Mapping[str, Any]) -> tuple[str, ...]:

@@ -50,7 +50,10 @@ def find_compiler(environ: Mapping[str, str], platform: str = sys.platform) -> C
     search = environ.get("PATH", os.defpath)
     asked = environ.get("CXX", "").strip()
     if asked:
-        words = [asked] if os.path.isfile(asked) else shlex.split(asked, posix=platform != "win32")
+        try:
+            words = [asked] if os.path.isfile(asked) else shlex.split(asked, posix=platform != "win32")
+        except ValueError:  # a quote that nobody closes
+            words = []
         found = shutil.which(words[0], path=search) if words else None
         if found is None:
             raise BuildError(

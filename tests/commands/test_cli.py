@@ -149,3 +149,29 @@ def test_every_folder_of_python_is_packaged() -> None:
     found = {".".join(path.parent.relative_to(ROOT).parts) for path in (ROOT / "app").rglob("__init__.py")}
     assert found <= declared
     assert {"app.profiles", "self_attention_ext", "self_attention_ext.csrc"} <= declared
+
+
+@pytest.mark.parametrize("command", [("run",), (), ("report", "--format", "md")])
+def test_a_name_too_long_for_a_file_ends_with_2(command: tuple[str, ...]) -> None:
+    done = attnscope(*command, "a" * 5000)
+    assert done.returncode == 2
+    one_sentence(done)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="arguments are text there")
+def test_a_title_that_is_not_utf_8_ends_with_2_at_once() -> None:
+    done = subprocess.run(
+        [
+            os.fsencode(sys.executable),
+            os.fsencode(ROOT / "main.py"),
+            b"run",
+            b"quick",
+            b"--set",
+            b"title=\xff",
+        ],
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert b"UTF-8" in done.stderr

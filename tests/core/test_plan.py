@@ -250,3 +250,16 @@ def test_the_copied_command_measures_the_same_workload() -> None:
     plan = read_profile(find_profile(words[2]), words[4::2])
     assert plan.workloads == (workload,)
     assert (plan.implementations, plan.baseline) == (("native", "sdpa"), "sdpa")
+
+
+def test_a_byte_order_mark_is_no_part_of_a_profile(tmp_path: Path) -> None:
+    path = tmp_path / "p.toml"
+    path.write_bytes(b"\xef\xbb\xbf[workload]\nbatch = 3\n")
+    assert read_profile(path).workloads[0].batch == 3
+
+
+def test_what_is_no_file_has_the_size_that_was_read() -> None:
+    if not Path("/dev/zero").exists():
+        pytest.skip("no /dev/zero")
+    with pytest.raises(ProfileError, match=r"is 1\.0 MB"):
+        read_profile(Path("/dev/zero"))
