@@ -37,8 +37,9 @@ def start(path: Path | None, theme: str | None) -> int:
     window = MainWindow(session, preferences)
     window.show()
     for number in (signal.SIGINT, signal.SIGTERM):
-        # Python runs this between two timer events of the window, of which there are ten a second.
-        signal.signal(number, lambda *_: window.close())
+        # Python runs this between two bytecodes of the window, of whose timers ten fire a second; that may
+        # be in the middle of painting, where closing must wait.
+        signal.signal(number, lambda *_: QTimer.singleShot(0, window.close))
     # The window is painted first; the worker loads torch meanwhile.
     QTimer.singleShot(0, session.start)
     return application.exec()

@@ -271,3 +271,16 @@ def test_what_is_changed_beside_an_impossible_field_is_measured_all_the_same(
     assert told[-1].num_heads == Workload().num_heads
     assert form.row("num_heads").number() == 12
     assert not form.explanation.isHidden()
+
+
+def test_a_workload_is_named_after_the_profile_that_has_it_alone(look: Look, qtbot: QtBot) -> None:
+    from app.core.launch import find_profile
+    from app.core.plan import read_profile
+    from app.gui.controls.profile_picker import ProfilePicker
+
+    picker = ProfilePicker(look)
+    qtbot.addWidget(picker)
+    plan = read_profile(find_profile("training_step"))
+    assert plan.workloads[0] in read_profile(find_profile("seed_table")).workloads
+    picker.show_workload(plan.workloads[0])
+    assert picker.text() == plan.title

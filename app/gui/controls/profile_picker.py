@@ -53,8 +53,10 @@ class ProfilePicker(Picker):
         return plan
 
     def show_workload(self, workload: Workload) -> None:
-        """Name the profile that this workload is from, the one last picked first."""
-        order = sorted(self._plans, key=lambda path: path != self._current)
+        """Name the profile that this workload is from: the one last picked, else the one most its own."""
+        order = sorted(
+            self._plans, key=lambda path: (path != self._current, len(self._plans[path].workloads))
+        )
         hit = next((path for path in order if _same(self._plans[path], workload)), None)
         self._current = hit or self._current
         self.set_text(self._plans[hit].title if hit is not None else CUSTOM)
