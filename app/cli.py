@@ -11,7 +11,7 @@ from typing import NoReturn
 from app.commands import streams
 from app.commands.exits import INPUT, INTERRUPTED, CommandError
 
-COMMANDS = ("run", "report", "build", "doctor", "worker")
+COMMANDS = ("run", "trace", "report", "build", "doctor", "worker")
 
 EPILOG = """\
 exit codes:
@@ -80,6 +80,14 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--quiet", action="store_true", help="no progress on stderr")
     run.set_defaults(function=_run)
 
+    trace = commands.add_parser("trace", help="what is true of a Chrome trace, or differs between two")
+    trace.add_argument("file", metavar="FILE", type=Path)
+    trace.add_argument(
+        "--against", metavar="FILE", type=Path, help="say what FILE has more or less of than this"
+    )
+    trace.add_argument("--json", action="store_true", help="one JSON document on stdout and nothing else")
+    trace.set_defaults(function=_trace)
+
     report = commands.add_parser("report", help="write a recording as html, md, csv or json")
     report.add_argument("recording", metavar="RECORDING", type=Path)
     report.add_argument("--format", choices=["html", "md", "csv", "json"], required=True)
@@ -110,6 +118,12 @@ def _run(arguments: argparse.Namespace) -> int:
     from app.commands.run import run
 
     return run(arguments)
+
+
+def _trace(arguments: argparse.Namespace) -> int:
+    from app.commands.trace import trace
+
+    return trace(arguments)
 
 
 def _report(arguments: argparse.Namespace) -> int:

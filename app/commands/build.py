@@ -16,15 +16,13 @@ from app.core.launch import make_extension_importable
 from app.core.recording import Recording
 
 POLL_S = 0.05
-NEEDS = ("no_compiler", "old_compiler", "cache_unusable", "no_sources", "no_torch")
-"""Kinds of failure in which something has to be installed or mended outside this program."""
 
 
 def build(arguments: argparse.Namespace) -> int:
     """Build the extension and load it once; say how it went. Returns the exit code."""
     make_extension_importable()
     try:
-        from app.engine.extension import ExtensionBuild
+        from app.engine.extension import ExtensionBuild, exit_code
     except ImportError as error:
         raise CommandError(MISSING, f"{error}; install AttnScope again: pip install -e .") from None
     progress = Progress()
@@ -55,7 +53,7 @@ def build(arguments: argparse.Namespace) -> int:
     if interrupted:
         return INTERRUPTED
     if isinstance(outcome, m.BuildFailed):
-        return MISSING if outcome.kind in NEEDS else WRONG
+        return exit_code(outcome)
     return OK
 
 

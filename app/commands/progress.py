@@ -119,12 +119,14 @@ def _row(entry: Entry) -> str:
         claim = "baseline"
     elif entry.speed_up is None:
         claim = f"withheld: {entry.verdict_reason}" if entry.verdict_reason else "no speed-up"
+    elif entry.speed_up.low is None or entry.speed_up.high is None:
+        # A figure without an interval would be read as one with.
+        claim = f"UNSURE: {entry.verdict_reason}"
     else:
         speed = entry.speed_up
-        span = (
-            f" ({speed.low:.2f}–{speed.high:.2f})" if speed.low is not None and speed.high is not None else ""
+        claim = (
+            f"{text.times(speed.median)} ({speed.low:.2f}–{speed.high:.2f}) {(entry.verdict or '').upper()}"
         )
-        claim = f"{text.times(speed.median)}{span} {(entry.verdict or '').upper()}"
     calls = _calls(entry)
     wrong = "" if entry.accuracy is None or entry.accuracy.ok else "  WRONG RESULT"
     return f"  {title}{time_us}  {claim.ljust(34)}{calls}{wrong}".rstrip()

@@ -43,7 +43,7 @@ def window(arguments: argparse.Namespace) -> int:
     path = Path(arguments.file) if arguments.file else None
     # Not `is_file`, which raises for a name that is too long or in a folder that may not be read.
     if path is not None and not os.path.isfile(path):
-        hint = "; commands are run, report, build, doctor, worker" if path.suffix == "" else ""
+        hint = "; commands are run, trace, report, build, doctor, worker" if path.suffix == "" else ""
         raise CommandError(INPUT, f"{path}: no such file{hint}")
     missing = what_is_missing(os.environ, sys.platform) or why_unreachable(os.environ, sys.platform)
     if missing:

@@ -30,7 +30,8 @@ class Start(_Tagged, frozen=True):
     """Measure this plan. `live` measures its first workload until something else is said.
 
     `careful` announces each contender before every block, so that a death can be blamed on one.
-    `excluded` maps contenders that must not run again to the reason.
+    `excluded` maps contenders that must not run again to the reason. `anew` is for the recording, and so for
+    who replays it: what was sampled of these workloads before is forgotten.
     """
 
     generation: int
@@ -39,6 +40,7 @@ class Start(_Tagged, frozen=True):
     careful: bool = False
     excluded: dict[str, str] = {}
     first_workload: Annotated[int, msgspec.Meta(ge=0)] = 0
+    anew: bool = False
 
 
 class Pause(_Tagged, frozen=True):
@@ -173,7 +175,7 @@ class Checked(_Tagged, frozen=True):
 class WorkloadDone(_Tagged, frozen=True):
     generation: int
     workload: int
-    stopped_because: Literal["target_ci", "max_seconds", "no_contender", "cancelled"]
+    stopped_because: Literal["target_ci", "max_seconds", "no_contender"]
 
 
 class RunDone(_Tagged, frozen=True):

@@ -78,8 +78,7 @@ class Bench:
     """One workload (its device resolved) with inputs, and the lanes prepared for it.
 
     All work is done in the calling thread, which keeps the bench's process state (thread count, gradient
-    mode) until `close`. `notice` is told what a
-    person should know, once per lane and matter.
+    mode) until `close`. `notice` is told what a person should know, once per lane and matter.
     """
 
     def __init__(
@@ -124,7 +123,7 @@ class Bench:
         """Make the inputs. A failure holds for every contender."""
         if self.inputs is not None:
             return None
-        # Drawn in float32 before they become what is asked for; the gradients come with the first step.
+        # At least: what is drawn in float32 first, and what a call makes, comes on top.
         missing = self._lacks(self.workload.working_set_bytes)
         if missing:
             return Failure("unavailable", missing, "a smaller batch, sequence or embedding")

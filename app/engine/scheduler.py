@@ -7,6 +7,7 @@ import time
 
 from app.core import messages as m
 from app.core.environment import Device, Environment
+from app.core.plan import made_out_device
 from app.core.workload import Workload
 from app.engine import devices, process_state
 from app.engine.background import Background
@@ -191,7 +192,7 @@ class Scheduler:
             self._run.prepared_in_background(token, error)
 
     def _resolve(self, workload: Workload) -> tuple[Workload, Device]:
-        return devices.resolve(workload, self._devices)
+        return made_out_device(workload, self._devices)
 
     def _measured_gpu(self) -> str | None:
         """The GPU that is being measured on now. Read by the telemetry thread."""

@@ -1,4 +1,4 @@
-"""The build process: `python -m self_attention_ext._build`, one request line in, events out.
+"""The build process: one request line in, events out. `_driver` starts it.
 
 It imports neither torch nor anything outside the standard library, so that it is up at once. Its standard
 input is a lifeline: when it closes, because the parent closed it or died, or on a line `cancel`, the
@@ -26,7 +26,7 @@ from ._compile import Job, all_flags, compile_all, identify, link, probe, standa
 from ._events import BuildError, Emit, Event, log, step
 from ._lock import Lock
 from ._plan import Plan, copy_sources, known_version, make_plan, remember_version, with_compiler
-from ._process import kill_inside, lead_group, remove_tree
+from ._process import give_way, kill_inside, lead_group, remove_tree
 from ._toolchain import Compiler, also_found, build_environment, find_compiler, jobs, short_version
 
 FAILED_LOG = "failed.log"
@@ -312,6 +312,7 @@ def _hold_lifeline(cancelled: threading.Event) -> None:
 def main() -> int:
     """Reads the request, builds, and ends with the exit code of its outcome."""
     lead_group()
+    give_way()
     channel = _Channel()
     cancelled = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):

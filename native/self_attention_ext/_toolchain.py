@@ -20,8 +20,8 @@ kills.
 """
 
 INSTALL_HINTS = {
-    "linux": "install one: `sudo apt install g++` (Debian, Ubuntu) or `sudo dnf install gcc-c++` (Fedora)",
-    "darwin": "install one: `xcode-select --install`",
+    "linux": "install one: sudo apt install g++ (Debian, Ubuntu) or sudo dnf install gcc-c++ (Fedora)",
+    "darwin": "install one: xcode-select --install",
     "win32": "install the C++ workload of Visual Studio Build Tools and start from its developer prompt",
 }
 

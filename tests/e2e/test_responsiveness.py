@@ -97,7 +97,7 @@ def test_the_event_loop_never_stalls_over_a_minute_of_everything(
     assert session.live.build.finished is not None
     assert not session.live.build.finished.cached
     assert counted
-    assert {s for s in record.series["native"].disturbances if s} >= {"build", "profiling"}
+    assert "build" in record.series["native"].disturbances
     assert heart.beats > 1000
     assert heart.longest_s < LONGEST_STALL_S
 
