@@ -17,8 +17,10 @@ os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 # A busy machine is no fault of an example; and what CI finds must be found again.
 settings.register_profile("suite", deadline=None, derandomize="CI" in os.environ)
 settings.load_profile("suite")
-# Tests interrupt what they start; a suite run in the background would hand down an ignored SIGINT.
+# Tests interrupt what they start; a suite run in the background, or by nohup, would hand down deafness.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 ROOT = Path(__file__).resolve().parents[1]
 
