@@ -1,4 +1,4 @@
-"""`python -m app`: how the application starts its own child processes."""
+"""`python -m app`, the same as `python main.py`."""
 
 from app.cli import main
 

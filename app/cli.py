@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
+from app.commands import streams
 from app.commands.exits import INPUT, INTERRUPTED, CommandError
 
-COMMANDS = ("run", "report", "build", "doctor", "worker")
+COMMANDS = ("run", "trace", "report", "build", "doctor", "worker")
 
 EPILOG = """\
 exit codes:
@@ -25,22 +26,23 @@ exit codes:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; without one, open the window. Returns the exit code."""
     given = list(sys.argv[1:] if argv is None else argv)
+    streams.settle()
     try:
-        if given and given[0] in COMMANDS:
-            arguments = _parser().parse_args(given)
-            code: int = arguments.function(arguments)
-            return code
-        return _window(_window_parser().parse_args(given))
+        return _command(given)
     except CommandError as error:
-        print(f"attnscope: {error}", file=sys.stderr)
+        streams.complain(f"attnscope: {error}")
         return error.code
     except KeyboardInterrupt:
-        print("attnscope: interrupted", file=sys.stderr)
+        streams.complain("attnscope: interrupted")
         return INTERRUPTED
-    except BrokenPipeError:
-        # The reader of our output has gone, as `| head` does; Python would complain once more at exit.
-        sys.stdout = None
-        return 0
+
+
+def _command(given: list[str]) -> int:
+    if given and given[0] in COMMANDS:
+        arguments = _parser().parse_args(given)
+        code: int = arguments.function(arguments)
+        return code
+    return _window(_window_parser().parse_args(given))
 
 
 class _Parser(argparse.ArgumentParser):
@@ -78,6 +80,14 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--quiet", action="store_true", help="no progress on stderr")
     run.set_defaults(function=_run)
 
+    trace = commands.add_parser("trace", help="what is true of a Chrome trace, or differs between two")
+    trace.add_argument("file", metavar="FILE", type=Path)
+    trace.add_argument(
+        "--against", metavar="FILE", type=Path, help="say what FILE has more or less of than this"
+    )
+    trace.add_argument("--json", action="store_true", help="one JSON document on stdout and nothing else")
+    trace.set_defaults(function=_trace)
+
     report = commands.add_parser("report", help="write a recording as html, md, csv or json")
     report.add_argument("recording", metavar="RECORDING", type=Path)
     report.add_argument("--format", choices=["html", "md", "csv", "json"], required=True)
@@ -108,6 +118,12 @@ def _run(arguments: argparse.Namespace) -> int:
     from app.commands.run import run
 
     return run(arguments)
+
+
+def _trace(arguments: argparse.Namespace) -> int:
+    from app.commands.trace import trace
+
+    return trace(arguments)
 
 
 def _report(arguments: argparse.Namespace) -> int:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from typing import Any
 
 import msgspec
 
+from app.commands import streams
 from app.commands.exits import INTERRUPTED, MISSING, OK, WRONG, CommandError
 from app.commands.progress import Progress
 from app.core import messages as m
@@ -16,15 +16,13 @@ from app.core.launch import make_extension_importable
 from app.core.recording import Recording
 
 POLL_S = 0.05
-NEEDS = ("no_compiler", "old_compiler", "cache_unusable", "no_sources", "no_torch")
-"""Kinds of failure in which something has to be installed or mended outside this program."""
 
 
 def build(arguments: argparse.Namespace) -> int:
     """Build the extension and load it once; say how it went. Returns the exit code."""
     make_extension_importable()
     try:
-        from app.engine.extension import ExtensionBuild
+        from app.engine.extension import ExtensionBuild, exit_code
     except ImportError as error:
         raise CommandError(MISSING, f"{error}; install AttnScope again: pip install -e .") from None
     progress = Progress()
@@ -47,15 +45,15 @@ def build(arguments: argparse.Namespace) -> int:
     if outcome is None:
         raise CommandError(WRONG, "the build ended without a result")
     if arguments.json:
-        print(msgspec.json.format(msgspec.json.encode(document(outcome, told))).decode())
+        streams.show_json(document(outcome, told))
     elif isinstance(outcome, m.BuildFinished):
-        print(outcome.library)
+        streams.show(outcome.library)
     else:
         _explain(outcome)
     if interrupted:
         return INTERRUPTED
     if isinstance(outcome, m.BuildFailed):
-        return MISSING if outcome.kind in NEEDS else WRONG
+        return exit_code(outcome)
     return OK
 
 
@@ -87,4 +85,4 @@ def _explain(failure: m.BuildFailed) -> None:
     lines += [f"  {number}. {remedy}" for number, remedy in enumerate(failure.remedies, 1)]
     if failure.log_path:
         lines.append(f"  The compiler's whole output: {failure.log_path}")
-    print("\n".join(lines), file=sys.stderr)
+    streams.complain("\n".join(lines))

@@ -11,10 +11,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
+from app.commands import streams
 from app.commands.exits import MISSING, OK
-from app.commands.window import HEADLESS, what_is_missing
+from app.commands.window import HEADLESS, what_is_missing, why_unreachable
 from app.commands.worker_process import WorkerProcess
 from app.core import messages as m
 from app.core.doctor import LEVELS, Check, checks, head_counts
@@ -38,9 +37,9 @@ def doctor(arguments: argparse.Namespace) -> int:
     found += [compiler(), nvcc(os.environ), _screen()]
     found.sort(key=lambda check: LEVELS.index(check.level))
     if arguments.json:
-        print(msgspec.json.format(msgspec.json.encode(_document(recording, found))).decode())
+        streams.show_json(_document(recording, found))
     else:
-        _print(recording, found)
+        streams.show(_text(recording, found))
     return MISSING if any(check.level == "fail" for check in found) else OK
 
 
@@ -107,7 +106,7 @@ def _no_worker(recording: Recording) -> Check:
 def _screen() -> Check:
     import sys
 
-    missing = what_is_missing(os.environ, sys.platform)
+    missing = what_is_missing(os.environ, sys.platform) or why_unreachable(os.environ, sys.platform)
     if missing:
         return Check("screen", "Window", "optional", missing.split(". ")[0], f"Without a window: {HEADLESS}")
     return Check("screen", "Window", "ok", "can open here")
@@ -122,15 +121,12 @@ def _document(recording: Recording, found: list[Check]) -> dict[str, Any]:
     }
 
 
-def _print(recording: Recording, found: list[Check]) -> None:
+def _text(recording: Recording, found: list[Check]) -> str:
     counts = head_counts(found)
-    print(" · ".join(f"{counts[level]} {level}" for level in LEVELS))
-    print()
+    lines = [" · ".join(f"{counts[level]} {level}" for level in LEVELS), ""]
     for check in found:
-        print(f"{GLYPHS[check.level]} {check.title:<12} {check.found}")
-        for line in (check.action, check.command):
-            if line:
-                print(f"  {'':<12} {line}")
-    print()
-    for title, value in environment_rows(recording.environment):
-        print(f"  {title:<12} {value}")
+        lines.append(f"{GLYPHS[check.level]} {check.title:<12} {check.found}")
+        lines += [f"  {'':<12} {line}" for line in (check.action, check.command) if line]
+    lines.append("")
+    lines += [f"  {title:<12} {value}" for title, value in environment_rows(recording.environment)]
+    return "\n".join(lines)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 from typing import TextIO
@@ -29,8 +30,10 @@ class Progress:
         """A line that stays."""
         if self._quiet:
             return
-        self._clear()
-        print(words, file=self._stream, flush=True)
+        # A terminal that was closed, or a pipe that nobody reads, must not end what is being measured.
+        with contextlib.suppress(OSError, ValueError):
+            self._clear()
+            print(words, file=self._stream, flush=True)
 
     def status(self, words: str) -> None:
         """A line that the next one replaces; on something that is no terminal nothing."""
@@ -39,8 +42,9 @@ class Progress:
             return
         self._last_s = now
         words = words[: self._columns() - 1]
-        self._stream.write("\r" + words.ljust(self._width))
-        self._stream.flush()
+        with contextlib.suppress(OSError, ValueError):
+            self._stream.write("\r" + words.ljust(self._width))
+            self._stream.flush()
         self._width = len(words)
 
     def log(self, entry: m.BuildLog) -> None:
@@ -115,12 +119,14 @@ def _row(entry: Entry) -> str:
         claim = "baseline"
     elif entry.speed_up is None:
         claim = f"withheld: {entry.verdict_reason}" if entry.verdict_reason else "no speed-up"
+    elif entry.speed_up.low is None or entry.speed_up.high is None:
+        # A figure without an interval would be read as one with.
+        claim = f"UNSURE: {entry.verdict_reason}"
     else:
         speed = entry.speed_up
-        span = (
-            f" ({speed.low:.2f}–{speed.high:.2f})" if speed.low is not None and speed.high is not None else ""
+        claim = (
+            f"{text.times(speed.median)} ({speed.low:.2f}–{speed.high:.2f}) {(entry.verdict or '').upper()}"
         )
-        claim = f"{text.times(speed.median)}{span} {(entry.verdict or '').upper()}"
     calls = _calls(entry)
     wrong = "" if entry.accuracy is None or entry.accuracy.ok else "  WRONG RESULT"
     return f"  {title}{time_us}  {claim.ljust(34)}{calls}{wrong}".rstrip()

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import sys
 
+from app.commands import streams
 from app.commands.exits import INPUT, OK, CommandError
 from app.core import files
 from app.exports import formats
@@ -18,8 +18,7 @@ def report(arguments: argparse.Namespace) -> int:
         raise CommandError(INPUT, str(error)) from None
     data = formats.FORMATS[arguments.format](recording)
     if arguments.out is None:
-        sys.stdout.buffer.write(data)
-        sys.stdout.buffer.flush()
+        streams.show_bytes(data)
         return OK
     try:
         files.write_atomically(arguments.out, data)

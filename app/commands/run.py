@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
-import msgspec
-
+from app.commands import streams
 from app.commands.exits import INPUT, INTERRUPTED, MISSING, OK, WRONG, CommandError
 from app.commands.progress import Progress, table
 from app.commands.worker_process import WorkerProcess
@@ -30,34 +28,56 @@ def run(arguments: argparse.Namespace) -> int:
         _make_folder(out)
     progress = Progress(quiet=arguments.quiet)
     recording = Recording()
-    interrupted = False
+    interrupted = completed = False
     try:
-        _measure(plan, recording, progress)
+        with streams.ends_are_interrupts():
+            completed = _measure(plan, recording, progress)
     except KeyboardInterrupt:
         interrupted = True
-        progress.line("interrupted; keeping what was measured")
-    if out is not None:
-        for path in write_all(recording, out):
-            progress.line(f"wrote {path}")
-    if arguments.json:
-        sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(document_of(recording, raw=False))))
-        sys.stdout.write("\n")
-    else:
-        print(table(recording))
-    return INTERRUPTED if interrupted else exit_code(recording)
+    with streams.no_interrupts():
+        if interrupted:
+            kept = "keeping what was measured" if recording.sample_count else "nothing was measured yet"
+            progress.line(f"interrupted; {kept}")
+        # An earlier recording in the folder is worth more than an empty one.
+        worth = recording.sample_count > 0 or not interrupted
+        unwritten = write_all(recording, out, progress) if out is not None and worth else []
+        # Last what may fail, and said after the result is on stdout: that must not be lost as well.
+        if arguments.json:
+            streams.show_json(document_of(recording, raw=False))
+        else:
+            streams.show(table(recording))
+    if unwritten:
+        raise CommandError(INPUT, "; ".join(unwritten))
+    if interrupted:
+        return INTERRUPTED
+    return exit_code(recording) or (OK if completed else MISSING)
 
 
-def write_all(recording: Recording, folder: Path) -> list[Path]:
-    """The recording, the samples, a trace per contender and the report, as paths written."""
+def write_all(recording: Recording, folder: Path, progress: Progress) -> list[str]:
+    """Write the recording, the samples, a trace per contender and the report; tell of each.
+
+    Each is written whatever became of the others. Returns a clause for each that could not be.
+    """
     from app.exports import chrome_trace, csv_samples, html_report, recording_file
 
-    written = [
-        recording_file.write(recording, folder / "recording.json"),
-        csv_samples.write(recording, folder / "samples.csv"),
-        html_report.write(recording, folder / "report.html"),
-    ]
-    written += chrome_trace.write_all(recording, folder / "traces")
-    return written
+    unwritten = []
+    for name, write in (
+        ("recording.json", recording_file.write),
+        ("samples.csv", csv_samples.write),
+        ("report.html", html_report.write),
+    ):
+        path = folder / name
+        try:
+            write(recording, path)
+            progress.line(f"wrote {path}")
+        except OSError as error:
+            unwritten.append(f"{path}: cannot be written: {error.strerror or error}")
+    try:
+        for path in chrome_trace.write_all(recording, folder / "traces"):
+            progress.line(f"wrote {path}")
+    except chrome_trace.TraceExportError as error:
+        unwritten.append(str(error).rstrip("."))
+    return unwritten
 
 
 def exit_code(recording: Recording) -> int:
@@ -69,7 +89,8 @@ def exit_code(recording: Recording) -> int:
     return OK
 
 
-def _measure(plan: Plan, recording: Recording, progress: Progress) -> None:
+def _measure(plan: Plan, recording: Recording, progress: Progress) -> bool:
+    """Measure into `recording`; False where it was given up, since its workers died again and again."""
     supervisor = Supervisor()
     excluded: dict[str, str] = {}
     careful = False
@@ -95,7 +116,7 @@ def _measure(plan: Plan, recording: Recording, progress: Progress) -> None:
                 elif isinstance(message, m.WorkloadDone) and message.generation == generation:
                     done = message.workload + 1
                 if recording.finished and not before:
-                    return
+                    return True
             recording.build.abandoned()
             decision = supervisor.worker_died(worker.exit_status, recording.active)
             if recording.environment is None and not decision.restart:
@@ -107,6 +128,7 @@ def _measure(plan: Plan, recording: Recording, progress: Progress) -> None:
             excluded[decision.blamed] = decision.sentence
         if not decision.restart:
             recording.finished = True
+    return False
 
 
 def _on_devices(plan: Plan, ready: m.Ready) -> Plan:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import ctypes
 import ctypes.util
 import os
 import sys
@@ -14,6 +15,9 @@ from app.core.files import RecordingError
 from app.core.plan import ProfileError
 
 HEADLESS = "attnscope run quick --out results"
+
+SCREENLESS = ("offscreen", "minimal", "vnc", "eglfs", "linuxfb")
+"""Qt's platforms that need no X server and no Wayland."""
 
 XCB_LIBRARIES: dict[str, str] = {
     "xcb-cursor": "libxcb-cursor0",
@@ -37,10 +41,11 @@ BAD_PYSIDE: dict[tuple[int, int, int], str] = {
 def window(arguments: argparse.Namespace) -> int:
     """Open the window on `arguments.file`, if one is given. Returns the exit code."""
     path = Path(arguments.file) if arguments.file else None
-    if path is not None and not path.is_file():
-        hint = "; commands are run, report, build, doctor, worker" if path.suffix == "" else ""
+    # Not `is_file`, which raises for a name that is too long or in a folder that may not be read.
+    if path is not None and not os.path.isfile(path):
+        hint = "; commands are run, trace, report, build, doctor, worker" if path.suffix == "" else ""
         raise CommandError(INPUT, f"{path}: no such file{hint}")
-    missing = what_is_missing(os.environ, sys.platform)
+    missing = what_is_missing(os.environ, sys.platform) or why_unreachable(os.environ, sys.platform)
     if missing:
         raise CommandError(MISSING, missing)
     try:
@@ -72,8 +77,8 @@ def what_is_missing(
     """
     if not platform.startswith("linux"):
         return ""
-    wanted = environment.get("QT_QPA_PLATFORM", "").split(":")[0].split(";")[0]
-    if wanted in ("offscreen", "minimal", "vnc", "eglfs", "linuxfb"):
+    wanted = _wanted(environment)
+    if wanted in SCREENLESS:
         return ""
     display, wayland = environment.get("DISPLAY"), environment.get("WAYLAND_DISPLAY")
     if not display and not wayland:
@@ -87,6 +92,43 @@ def what_is_missing(
             f"(or your system's packages of the same libraries). Without a window: {HEADLESS}"
         )
     return ""
+
+
+def why_unreachable(environment: Mapping[str, str], platform: str) -> str:
+    """Why the screen that is named does not answer, as one of a session that has ended; empty if it does."""
+    if not platform.startswith("linux") or _wanted(environment) in SCREENLESS:
+        return ""
+    wayland = environment.get("WAYLAND_DISPLAY")
+    if wayland and _wanted(environment) != "xcb":
+        # As libwayland does: a path, or a name in the folder of the session.
+        if os.path.exists(os.path.join(environment.get("XDG_RUNTIME_DIR", ""), wayland)):
+            return ""
+        if not environment.get("DISPLAY"):
+            return f"the screen {wayland} (WAYLAND_DISPLAY) does not answer. Without one: {HEADLESS}"
+    display = environment.get("DISPLAY", "")
+    if answers(display):
+        return ""
+    return f"the screen {display} (DISPLAY) does not answer. Without one: {HEADLESS}"
+
+
+def answers(display: str) -> bool:
+    """Whether the X server of this name lets us in. True where that cannot be found out."""
+    try:
+        xcb = ctypes.CDLL("libxcb.so.1")
+    except OSError:
+        return True
+    xcb.xcb_connect.argtypes = [ctypes.c_char_p, ctypes.c_void_p]
+    xcb.xcb_connect.restype = ctypes.c_void_p
+    xcb.xcb_connection_has_error.argtypes = xcb.xcb_disconnect.argtypes = [ctypes.c_void_p]
+    connection = xcb.xcb_connect(os.fsencode(display), None)
+    failed = bool(xcb.xcb_connection_has_error(connection))
+    xcb.xcb_disconnect(connection)
+    return not failed
+
+
+def _wanted(environment: Mapping[str, str]) -> str:
+    """Qt's platform plug-in that the user asks for; empty for Qt's own choice."""
+    return environment.get("QT_QPA_PLATFORM", "").split(":")[0].split(";")[0]
 
 
 def why_refused(version: tuple[int, int, int]) -> str:

@@ -58,8 +58,9 @@ class WorkerProcess:
     def send(self, message: m.Command) -> None:
         """Send a command; to a worker that has died this does nothing, `next` tells of that."""
         assert self._process.stdin is not None
+        line = m.encode(message)
         try:
-            self._process.stdin.write(m.encode(message))
+            self._process.stdin.write(line)
             self._process.stdin.flush()
         except (BrokenPipeError, OSError, ValueError):
             pass

@@ -30,6 +30,20 @@ class BuildState:
         return self.state == "running"
 
     @property
+    def share(self) -> float | None:
+        """How much of compiling is done, of one; None before it is known how many files there are.
+
+        Files take unlike times: the clock of the last full build tells more than their number.
+        """
+        progress = self.progress
+        if progress is None or not progress.total:
+            return None
+        share = progress.done / progress.total
+        if progress.expected_s:
+            share = max(share, min(progress.elapsed_s / progress.expected_s, 0.97))
+        return share
+
+    @property
     def messages(self) -> list[m.BuildMessage]:
         """Messages from which `apply` makes this state again: what a recording keeps."""
         kept: list[m.BuildMessage] = [*self.steps.values(), *self.sources.values(), *self.log]

@@ -42,6 +42,8 @@ class Environment(msgspec.Struct, frozen=True):
     devices: tuple[Device, ...] = ()
     extension_key: str | None = None
     denormals_flushed: bool | None = None
+    freed_memory_kept: bool | None = None
+    """Whether the sampler's allocator keeps freed memory, so that no call pays for getting it anew."""
 
 
 MOVES: dict[str, str] = {
@@ -54,6 +56,7 @@ MOVES: dict[str, str] = {
     "extension_key": "the extension's curves",
     "driver": "launch overhead on a GPU",
     "denormals_flushed": "CPU latency where numbers come near 1e-38",
+    "freed_memory_kept": "CPU latency of whatever allocates: without it page faults come and go by chance",
     "memory_bytes": "large workloads",
 }
 
@@ -70,7 +73,7 @@ class Difference(msgspec.Struct, frozen=True):
 def differences(ours: Environment, theirs: Environment) -> tuple[Difference, ...]:
     """Fields in which two environments differ, the ones that can move a figure first."""
     names = [info.name for info in msgspec.structs.fields(Environment)]
-    names.sort(key=lambda name: (name not in MOVES, names.index(name)))
+    names.sort(key=lambda name: name not in MOVES)
     found = []
     for name in names:
         mine, other = getattr(ours, name), getattr(theirs, name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +64,8 @@ class StoredRecording(msgspec.Struct, frozen=True):
     environment: Environment | None
     profile: Plan | None
     results: list[StoredEntry]
+    hidden: list[StoredEntry] = []
+    """The baseline's repetitions, on which the noise floor rests."""
     workloads: list[StoredWorkload] = []
     events: list[Event] = []
     notices: list[m.Notice] = []
@@ -76,8 +79,7 @@ def document_of(recording: Recording, raw: bool = True) -> dict[str, Any]:
     plan = recording.plan
     for record in recording.records if plan is not None else ():
         assert plan is not None
-        names = [*plan.implementations, *(n for n in record.series if is_hidden(n) and raw)]
-        for entry in entries_of(record, plan.baseline, names):
+        for entry in entries_of(record, plan.baseline, plan.implementations):
             results.append(_result(record, entry, raw))
     document: dict[str, Any] = {
         "schema": SCHEMA,
@@ -87,6 +89,12 @@ def document_of(recording: Recording, raw: bool = True) -> dict[str, Any]:
     }
     if raw:
         document |= {
+            "hidden": [
+                _result(record, entry, raw)
+                for record in recording.records
+                for entry in entries_of(record, "", [name for name in record.series if is_hidden(name)])
+                if is_hidden(entry.implementation)
+            ],
             "workloads": [
                 StoredWorkload(r.workload, sorted(r.sampler_pids), sorted(r.profiler_pids))
                 for r in recording.records
@@ -121,22 +129,47 @@ def _result(record: WorkloadRecord, entry: Entry, raw: bool) -> dict[str, Any]:
 
 def save(recording: Recording, path: Path) -> None:
     """Write `recording.json`. The file appears whole; an older one stays until then."""
-    write_atomically(path, msgspec.json.encode(document_of(recording)))
+    write_atomically(path, m.encoded(document_of(recording)))
+
+
+class AtomicFile:
+    """A file of which a reader, or a crash, never sees half: it is written beside its place. Makes the folder.
+
+    Ends with `commit` or `discard`; everything but `discard` raises OSError.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, self._scratch = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        self._file = os.fdopen(handle, "wb")
+
+    def write(self, data: bytes) -> None:
+        self._file.write(data)
+
+    def commit(self) -> None:
+        """Put the file in its place; an older one stays until then."""
+        with self._file:
+            self._file.flush()
+            os.fsync(self._file.fileno())
+        os.chmod(self._scratch, 0o666 & ~_umask())
+        os.replace(self._scratch, self._path)
+
+    def discard(self) -> None:
+        """Leave nothing behind."""
+        with suppress(OSError):
+            self._file.close()
+        Path(self._scratch).unlink(missing_ok=True)
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Write a file so that a reader, or a crash, never sees half of it. Makes the folder."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    """Write a file whole or not at all. Makes the folder; raises OSError."""
+    file = AtomicFile(path)
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(name, 0o666 & ~_umask())
-        os.replace(name, path)
+        file.write(data)
+        file.commit()
     except BaseException:
-        Path(name).unlink(missing_ok=True)
+        file.discard()
         raise
 
 
@@ -195,7 +228,7 @@ def _restore(stored: StoredRecording) -> Recording:
         record = recording.add_record(known.workload)
         record.sampler_pids = set(known.sampler_pids)
         record.profiler_pids = set(known.profiler_pids)
-    for entry in stored.results:
+    for entry in (*stored.results, *stored.hidden):
         record = recording.add_record(entry.workload)
         _restore_entry(record, entry)
     for record in recording.records:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
@@ -33,31 +35,55 @@ class Journal:
 
     def close(self, remove: bool) -> None:
         """End the journal; `remove` it where the recording was saved or holds nothing."""
-        if not self._file.closed:
+        # A full disk refuses what was not flushed yet, at the last moment as well.
+        with contextlib.suppress(OSError):
             self._file.close()
         if remove:
             self.path.unlink(missing_ok=True)
 
 
-def replay(path: Path) -> tuple[Recording, int]:
-    """The recording that a journal's messages make, and how many lines could not be read.
+class Replay:
+    """The recording that a journal's messages make, piece by piece. Raises OSError.
 
-    A journal cut off in the middle of a line, as a crash leaves it, gives all whole ones.
+    A journal cut off in the middle of a line, as a crash leaves it, gives all whole ones; `unreadable`
+    counts those that could not be read.
     """
-    recording = Recording()
-    unreadable = 0
-    with path.open("rb") as file:
-        for line in file:
-            if not line.strip():
-                continue
-            try:
-                if line.startswith(b'{"type":"Start"'):
-                    command = m.decode_command(line)
-                    assert isinstance(command, m.Start)
-                    recording.begin(command)
-                else:
-                    recording.apply(m.decode_message(line))
-            except (m.ProtocolError, IndexError):
-                unreadable += 1
-    recording.finished = True
-    return recording, unreadable
+
+    def __init__(self, path: Path) -> None:
+        self.recording = Recording()
+        self.unreadable = 0
+        self._file = path.open("rb")
+
+    def step(self, lines: int = 100) -> bool:
+        """Read on. False: that was all, and the recording is complete."""
+        for line in islice(self._file, lines):
+            if line.strip():
+                self._take(line)
+            lines -= 1
+        if lines:
+            self.recording.finished = True
+            self.close()
+        return not lines
+
+    def close(self) -> None:
+        """Leave the rest unread."""
+        self._file.close()
+
+    def _take(self, line: bytes) -> None:
+        try:
+            if line.startswith(b'{"type":"Start"'):
+                command = m.decode_command(line)
+                assert isinstance(command, m.Start)
+                self.recording.begin(command)
+            else:
+                self.recording.apply(m.decode_message(line))
+        except (m.ProtocolError, IndexError):
+            self.unreadable += 1
+
+
+def replay(path: Path) -> tuple[Recording, int]:
+    """A journal's whole recording, and how many lines could not be read. Raises OSError."""
+    whole = Replay(path)
+    while whole.step():
+        pass
+    return whole.recording, whole.unreadable

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import sys
 from pathlib import Path
 
@@ -36,7 +37,8 @@ def profiles() -> list[Path]:
 def find_profile(text: str) -> Path:
     """A path as given, or, where there is no such file, the shipped profile of that name."""
     path = Path(text)
-    if path.exists():
+    # Not `exists`, which raises for a name that is too long or in a folder that may not be read.
+    if os.path.exists(path):
         return path
     for shipped in profiles():
         if text in (shipped.stem, shipped.name, f"profiles/{shipped.name}"):

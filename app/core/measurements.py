@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Literal
 
 import msgspec
@@ -37,6 +38,10 @@ class Counts(msgspec.Struct, frozen=True):
     note: str = ""
 
 
+BEYOND = sys.float_info.max
+"""Stands for an error that is no number: JSON has neither NaN nor infinity."""
+
+
 class TensorError(msgspec.Struct, frozen=True):
     """How far one tensor is from its float64 value, beside native's own error and the bound."""
 
@@ -47,6 +52,13 @@ class TensorError(msgspec.Struct, frozen=True):
     rel_l2: float | None = None
     cosine: float | None = None
     bias: float | None = None
+
+    @property
+    def fault(self) -> str:
+        """What is wrong with a tensor that is, as the end of a sentence about it."""
+        if self.max_abs >= BEYOND:
+            return "is missing, of another shape, or holds what is no number"
+        return f"is off by {self.max_abs:.1e}, the bound is {self.bound:.1e}"
 
 
 class Accuracy(msgspec.Struct, frozen=True):

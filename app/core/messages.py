@@ -6,7 +6,7 @@ Every message about a run carries the generation of the `Start` that caused it; 
 
 from __future__ import annotations
 
-from typing import Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 
@@ -30,7 +30,8 @@ class Start(_Tagged, frozen=True):
     """Measure this plan. `live` measures its first workload until something else is said.
 
     `careful` announces each contender before every block, so that a death can be blamed on one.
-    `excluded` maps contenders that must not run again to the reason.
+    `excluded` maps contenders that must not run again to the reason. `anew` is for the recording, and so for
+    who replays it: what was sampled of these workloads before is forgotten.
     """
 
     generation: int
@@ -38,7 +39,8 @@ class Start(_Tagged, frozen=True):
     live: bool = False
     careful: bool = False
     excluded: dict[str, str] = {}
-    first_workload: int = 0
+    first_workload: Annotated[int, msgspec.Meta(ge=0)] = 0
+    anew: bool = False
 
 
 class Pause(_Tagged, frozen=True):
@@ -173,7 +175,7 @@ class Checked(_Tagged, frozen=True):
 class WorkloadDone(_Tagged, frozen=True):
     generation: int
     workload: int
-    stopped_because: Literal["target_ci", "max_seconds", "no_contender", "cancelled"]
+    stopped_because: Literal["target_ci", "max_seconds", "no_contender"]
 
 
 class RunDone(_Tagged, frozen=True):
@@ -322,7 +324,25 @@ class ProtocolError(ValueError):
 
 def encode(message: Command | Message) -> bytes:
     """One line, newline included."""
-    return _encoder.encode(message) + b"\n"
+    return encoded(message) + b"\n"
+
+
+def encoded(value: Any) -> bytes:
+    """`value` as JSON. What of a text is no text, as in a file name that is not UTF-8, becomes `?`."""
+    try:
+        return _encoder.encode(value)
+    except UnicodeEncodeError:
+        return _encoder.encode(_as_text(msgspec.to_builtins(value)))
+
+
+def _as_text(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode("utf-8")
+    if isinstance(value, dict):
+        return {_as_text(key): _as_text(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_as_text(item) for item in value]
+    return value
 
 
 def decode_command(line: bytes) -> Command:

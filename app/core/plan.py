@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Meta
 
 from app.core.catalog import CONTENDERS, DEFAULT_CONTENDERS
-from app.core.environment import Environment
+from app.core.environment import Device, Environment
 from app.core.fields import Field, FieldError, UnknownKeyError, fields_of, read_struct, shorten
 from app.core.workload import Workload
 
@@ -70,7 +70,7 @@ class Skipped(msgspec.Struct, frozen=True):
 class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What to run. `workloads` is never empty and each of them can run."""
 
-    workloads: tuple[Workload, ...]
+    workloads: Annotated[tuple[Workload, ...], Meta(min_length=1)]
     implementations: tuple[str, ...] = DEFAULT_CONTENDERS
     baseline: str = "native"
     measure: Measure = Measure()
@@ -96,12 +96,14 @@ def read_profile(path: Path, overrides: Sequence[str] = ()) -> Plan:
     except OSError as error:
         raise ProfileError(f"{name}: cannot be read: {error.strerror or error}") from None
     if len(raw) > MAX_PROFILE_BYTES:
-        size = path.stat().st_size
+        # What is no file, such as a pipe, has no size of its own.
+        size = max(path.stat().st_size, len(raw))
         raise ProfileError(
             f"{name}: is {size / 1e6:,.1f} MB; a profile is text of at most {MAX_PROFILE_BYTES / 1e6:g} MB"
         )
     try:
-        document = tomllib.loads(raw.decode("utf-8"))
+        # Some editors put a byte order mark ahead of UTF-8.
+        document = tomllib.loads(raw.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         raise ProfileError(
             f"{name}: is not UTF-8 text (byte {error.start:,}); expected a profile in TOML"
@@ -122,7 +124,10 @@ def plan_from(document: Mapping[str, Any], source: str = "profile") -> Plan:
 
 
 def apply_override(document: dict[str, Any], flag: str) -> None:
-    """Put `table.key=value` into a parsed profile. A comma list sets a `sweep.` axis."""
+    """Put `table.key=value` into a parsed profile. A comma list sets a `sweep.` axis.
+
+    A `workload.` key takes the place of an axis of that name, which would otherwise override it unseen.
+    """
     target, equals, text = flag.partition("=")
     target = target.strip()
     table, dot, key = target.partition(".")
@@ -149,6 +154,9 @@ def apply_override(document: dict[str, Any], flag: str) -> None:
     if not isinstance(section, dict):
         raise ProfileError(f"{table} = {shorten(section)}: expected a table of keys and values")
     section[key] = value
+    axes = document.get("sweep")
+    if table == "workload" and isinstance(axes, dict):
+        axes.pop(key, None)
 
 
 class DeviceError(ValueError):
@@ -167,21 +175,43 @@ def on_devices(plan: Plan, environment: Environment) -> Plan:
 
 def on_device(workload: Workload, environment: Environment) -> Workload:
     """One workload with its device made out. Raises `DeviceError`."""
-    devices = {device.id: device for device in environment.devices}
+    made_out, device = made_out_device(workload, environment.devices)
+    if not device.usable:
+        fix = " ".join(part for part in (device.remedy, device.command) if part)
+        name = "" if device.title == device.id else f"{device.title}: "
+        raise DeviceError(f"workload.device = {workload.device}: {name}{device.reason}. {fix}".strip())
+    return made_out
+
+
+def made_out_device(workload: Workload, devices: Sequence[Device]) -> tuple[Workload, Device]:
+    """`workload` with a device from `devices` in place of "auto" or "cuda", and that device.
+
+    "auto" is the first usable GPU, else the CPU. A device that is not there comes back unusable, with the
+    reason.
+    """
+    known = {device.id: device for device in devices}
     wanted = workload.device
     if wanted == "auto":
-        usable = [d.id for d in environment.devices if d.usable and d.id != "cpu"]
-        wanted = usable[0] if usable else "cpu"
+        wanted = next((d.id for d in devices if d.usable and d.id != "cpu"), "cpu")
     elif wanted == "cuda":
         wanted = "cuda:0"
-    device = devices.get(wanted)
-    if device is None and wanted != "cpu":
-        known = ", ".join(devices) or "cpu"
-        raise DeviceError(f"workload.device = {wanted}: no such device here; there is {known}")
-    if device is not None and not device.usable:
-        fix = " ".join(part for part in (device.remedy, device.command) if part)
-        raise DeviceError(f"workload.device = {wanted}: {device.title}: {device.reason}. {fix}".strip())
-    return msgspec.structs.replace(workload, device=wanted)
+    # An unusable "cuda" stands for all of them, where torch cannot even count them.
+    stand_in = known.get("cuda") if wanted.startswith("cuda") else None
+    device = known.get(wanted) or stand_in or _absent(workload.device, known)
+    return msgspec.structs.replace(workload, device=device.id), device
+
+
+def _absent(name: str, known: Mapping[str, Device]) -> Device:
+    if name in ("auto", "cpu"):
+        # A worker that told of no device still computes somewhere.
+        return Device("cpu", "CPU")
+    return Device(
+        name,
+        name,
+        usable=False,
+        reason=f"there is no such device here; there is {', '.join(known) or 'cpu'}",
+        remedy='Set device to "cpu" or "auto".',
+    )
 
 
 def copy_as_command(workload: Workload, implementations: Sequence[str], baseline: str, profile: str) -> str:
@@ -243,7 +273,18 @@ def _text(document: Mapping[str, Any], key: str, default: str) -> str:
     value = document.get(key, default)
     if not isinstance(value, str) or len(value) > 1000:
         raise FieldError(key, value, "text of at most 1,000 characters")
+    if not _is_text(value):
+        raise FieldError(key, value, "text in UTF-8")
     return value
+
+
+def _is_text(value: str) -> bool:
+    """False for what came from a command line in another encoding: no file could keep it."""
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _implementations(document: Mapping[str, Any]) -> tuple[str, ...]:

@@ -124,8 +124,10 @@ class Recording:
         self.generation = -1
         self.finished = False
         self.active: m.Active | None = None
-        self._excluded: dict[str, str] = {}
         self._cells: dict[Cell, WorkloadRecord] = {}
+        self._told: Environment | None = None
+        self._is_replaced = False
+        """The worker holds an older build than the latest: it ends, and its last words are not of this one."""
 
     @property
     def current(self) -> WorkloadRecord | None:
@@ -158,11 +160,14 @@ class Recording:
         self.plan = start.plan
         self.finished = False
         self.active = None
-        self._excluded = dict(start.excluded)
+        self._is_replaced = False
+        self._complete_environment()
         for index, workload in enumerate(start.plan.workloads):
             record = self.add_record(workload)
             self._cells[Cell(start.generation, index)] = record
             record.version += 1
+            if start.anew:
+                record.forget()
             for name in start.plan.implementations:
                 if name in start.excluded:
                     record.status[name] = Status("failed", start.excluded[name])
@@ -176,7 +181,7 @@ class Recording:
     def apply(self, message: m.Message) -> bool:
         """Take a message in. False: it belongs to an older generation and changed nothing."""
         generation = getattr(message, "generation", None)
-        if generation is not None and generation != self.generation:
+        if generation is not None and (generation != self.generation or self._is_replaced):
             return False
         if isinstance(message, m.BuildMessage):
             self._apply_build(message)
@@ -185,13 +190,23 @@ class Recording:
         elif isinstance(message, m.Telemetry):
             self._apply_telemetry(message)
         elif isinstance(message, m.Ready):
-            self.environment = message.environment
+            self._told = message.environment
+            self._complete_environment()
         elif isinstance(message, m.Notice):
             self.notices.append(message)
             del self.notices[:-NOTICES_KEPT]
         elif isinstance(message, m.Fatal):
             self.fatal = message
         return True
+
+    def _complete_environment(self) -> None:
+        """What a worker tells of its machine before it knows the plan, with what the run changed of it."""
+        if self._told is None:
+            return
+        threads = self.plan.measure.threads if self.plan is not None else 0
+        self.environment = msgspec.structs.replace(
+            self._told, threads=threads or self._told.threads, extension_key=self.build.loaded_key
+        )
 
     def show(self, record: WorkloadRecord) -> None:
         """Make one of the records the current one."""
@@ -245,7 +260,11 @@ class Recording:
     def _apply_build(self, message: m.BuildMessage) -> None:
         before = self.build.loaded_key
         self.build.apply(message)
-        if isinstance(message, m.BuildFinished) and before is not None and before != message.key:
+        if not isinstance(message, m.BuildFinished):
+            return
+        self._is_replaced = message.needs_new_worker
+        self._complete_environment()
+        if before is not None and before != message.key:
             self._set_aside(before)
 
     def _set_aside(self, key: str) -> None:
@@ -254,9 +273,11 @@ class Recording:
             record.version += 1
             for name in [n for n in record.series if n in CONTENDERS and CONTENDERS[n].needs_extension]:
                 old = f"{name}@{key[:8]}"
-                record.series[old] = record.series.pop(name)
+                # A build that came back and went again: what it measured before stays too.
+                record.series.setdefault(old, Series()).extend(record.series.pop(name))
                 tables: tuple[dict[str, Any], ...] = (
                     record.counts,
+                    record.count_failures,
                     record.memory,
                     record.accuracy,
                     record.traces_gz,

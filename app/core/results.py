@@ -36,6 +36,7 @@ class ResultCounts(msgspec.Struct, frozen=True):
     memcpys: int | None = None
     memsets: int | None = None
     graph_launches: int | None = None
+    kernel_time_s: float | None = None
     verified: bool | None = None
     note: str = ""
 
@@ -66,7 +67,8 @@ class Entry(msgspec.Struct, frozen=True):
 def entries_of(record: WorkloadRecord, baseline: str, implementations: Sequence[str]) -> tuple[Entry, ...]:
     """Entries in the order of `implementations`, then what else was measured, such as an earlier build."""
     others = [name for name in record.series if name not in implementations and not is_hidden(name)]
-    return tuple(_entry(record, name, baseline) for name in (*implementations, *others))
+    floor, drifted = floor_of(record, baseline), _has_drifted(record, baseline)
+    return tuple(_entry(record, name, baseline, floor, drifted) for name in (*implementations, *others))
 
 
 def all_entries(recording: Recording) -> tuple[Entry, ...]:
@@ -90,16 +92,18 @@ def floor_of(record: WorkloadRecord, baseline: str) -> float | None:
     return noise_floor(first, second) if first.size else None
 
 
-def speed_up_of(record: WorkloadRecord, implementation: str, baseline: str) -> SpeedUp | None:
+def speed_up_of(
+    record: WorkloadRecord, implementation: str, baseline: str, floor: float | None
+) -> SpeedUp | None:
     """Speed-up of a contender over the baseline from their common undisturbed rounds."""
     base, series = record.series.get(baseline), record.series.get(implementation)
     if base is None or series is None or implementation == baseline:
         return None
     first, second = paired(base, series)
-    return speed_up(first, second, floor_of(record, baseline)) if first.size else None
+    return speed_up(first, second, floor) if first.size else None
 
 
-def _entry(record: WorkloadRecord, name: str, baseline: str) -> Entry:
+def _entry(record: WorkloadRecord, name: str, baseline: str, floor: float | None, drifted: bool) -> Entry:
     series = record.series.get(name)
     status = record.status.get(name, Status())
     accuracy = record.accuracy.get(name)
@@ -111,8 +115,8 @@ def _entry(record: WorkloadRecord, name: str, baseline: str) -> Entry:
         latency = summarise(series.seconds[good])
         timed = series.device_seconds[good]
         device = summarise(timed[timed == timed])
-    speed = speed_up_of(record, name, baseline)
-    judged = _judge(record, name, baseline, speed)
+    speed = speed_up_of(record, name, baseline, floor)
+    judged = _judge(record, name, baseline, speed, drifted)
     withheld = accuracy is not None and not accuracy.ok
     return Entry(
         workload=record.workload,
@@ -137,19 +141,21 @@ def _entry(record: WorkloadRecord, name: str, baseline: str) -> Entry:
     )
 
 
-def _judge(record: WorkloadRecord, name: str, baseline: str, speed: SpeedUp | None) -> Verdict | None:
+def _has_drifted(record: WorkloadRecord, baseline: str) -> bool:
+    base = record.series.get(baseline)
+    return base is not None and has_drifted(base.seconds[base.undisturbed])
+
+
+def _judge(
+    record: WorkloadRecord, name: str, baseline: str, speed: SpeedUp | None, drifted: bool
+) -> Verdict | None:
     if name == baseline or speed is None:
         return None
     accuracy = record.accuracy.get(name)
     if accuracy is not None and not accuracy.ok:
         tensor = accuracy.first_wrong or "output"
-        error = accuracy.tensors[tensor]
-        return Verdict(
-            "unsure",
-            f"wrong result: {tensor} is off by {error.max_abs:.1e}, the bound is {error.bound:.1e}",
-        )
-    base = record.series[baseline]
-    if has_drifted(base.seconds[base.undisturbed]):
+        return Verdict("unsure", f"wrong result: {tensor} {accuracy.tensors[tensor].fault}")
+    if drifted:
         return Verdict(
             "unsure",
             f"the level of {contender(baseline).title} moved by more than 20 % meanwhile",
@@ -176,6 +182,7 @@ def _counts(counts: Counts | None, failure: str | None) -> ResultCounts:
         memcpys=counts.memcpys,
         memsets=counts.memsets,
         graph_launches=counts.graph_launches,
+        kernel_time_s=counts.kernel_time_s,
         verified=counts.verified,
         note=counts.note,
     )

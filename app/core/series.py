@@ -39,10 +39,7 @@ class Series:
 
     def append(self, sample: Sample, round_number: int) -> None:
         """Add a sample under the recording's own round number."""
-        if self._n == self._data.shape[1]:
-            grown = np.empty((6, 2 * self._n))
-            grown[:, : self._n] = self._data
-            self._data = grown
+        self._reserve(1)
         if sample.disturbed not in self.disturbances:
             self.disturbances.append(sample.disturbed)
         self._data[:, self._n] = (
@@ -54,6 +51,22 @@ class Series:
             np.nan if sample.device_seconds is None else sample.device_seconds,
         )
         self._n += 1
+
+    def extend(self, later: Series) -> None:
+        """Add the samples of a series whose rounds all follow this one's."""
+        self._reserve(len(later))
+        self.disturbances += [text for text in later.disturbances if text not in self.disturbances]
+        added = later._data[:, : later._n].copy()
+        place = np.array([self.disturbances.index(text) for text in later.disturbances], dtype=np.float64)
+        added[self._DISTURBED] = place[added[self._DISTURBED].astype(np.int64)]
+        self._data[:, self._n : self._n + later._n] = added
+        self._n += later._n
+
+    def _reserve(self, more: int) -> None:
+        if self._n + more > self._data.shape[1]:
+            grown = np.empty((6, max(2 * self._data.shape[1], self._n + more)))
+            grown[:, : self._n] = self._data[:, : self._n]
+            self._data = grown
 
     @property
     def rounds(self) -> npt.NDArray[np.int64]:

@@ -120,8 +120,8 @@ def summarise(seconds: Array) -> Summary | None:
 def sign_test_ranks(n: int, confidence: float) -> tuple[int, int]:
     """0-based ranks (low, high) of the order statistics that bound the median of `n` numbers.
 
-    The widest symmetric pair of ranks whose coverage is at least `confidence`; the extremes where even
-    they cover less (n < 6 at 95 %).
+    The narrowest symmetric pair of ranks that covers at least `confidence`; the extremes where even they
+    cover less (n < 6 at 95 %).
     """
     tail = (1 - confidence) / 2
     cumulative = 0.0

@@ -9,7 +9,6 @@ the same holds of all gradients of q and k, whose terms are as large as v's.
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -17,7 +16,7 @@ import msgspec
 import torch
 from torch import Tensor
 
-from app.core.measurements import Accuracy, TensorError
+from app.core.measurements import BEYOND, Accuracy, TensorError
 from app.core.workload import Workload
 from app.engine.implementations import native
 from app.engine.inputs import PARTS, Forward, Inputs, on_batch_slice
@@ -26,9 +25,6 @@ OUTPUT_FACTOR = 2.0
 GRADIENT_FACTOR = 3.0
 MAX_BYTES = 1 << 30
 MAX_FLOPS = 4e10
-BEYOND = sys.float_info.max
-"""Stands for an error that is no number: JSON has neither NaN nor infinity."""
-
 LIVE_FLOPS = 6e9
 """While something is shown live, a check must not hold the next sample up for long."""
 

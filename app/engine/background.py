@@ -18,17 +18,19 @@ class Background:
     def __init__(self, finished: Callable[[Hashable, BaseException | None], None]) -> None:
         self._finished = finished
         self._thread: threading.Thread | None = None
+        self._is_working = False
         self.token: Hashable = None
 
     @property
     def running(self) -> bool:
-        return self._thread is not None and self._thread.is_alive()
+        return self._is_working
 
     def start(self, token: Hashable, work: Callable[[], None], state: ProcessState) -> None:
         """Run `work` under `state`, since thread count and gradient mode belong to a thread."""
         if self.running:
             raise RuntimeError("a preparation is running already")
         self.token = token
+        self._is_working = True
 
         def run() -> None:
             error: BaseException | None = None
@@ -38,6 +40,8 @@ class Background:
             except BaseException as raised:
                 raised.__traceback__ = None
                 error = raised
+            # Before it is told: who wakes at the news must not find it running, and wait for another.
+            self._is_working = False
             self._finished(token, error)
 
         self._thread = threading.Thread(target=run, name="preparation", daemon=True)

@@ -8,14 +8,12 @@ import re
 import sys
 from pathlib import Path
 
-import msgspec
 import psutil
 import torch
 
 from app.core.compatibility import remedy, runs_on
 from app.core.environment import Device, Environment
 from app.core.version import VERSION
-from app.core.workload import Workload
 from app.engine import process_state
 
 DRIVER_FILE = Path("/proc/driver/nvidia/version")
@@ -42,33 +40,11 @@ def cpu_device() -> Device:
     threads = torch.get_num_threads()
     return Device(
         id="cpu",
-        title=cpu_title(),
+        title=f"CPU · {cpu_title()}",
         detail=f"{threads} thread{'s' if threads != 1 else ''}",
         total_bytes=memory.total,
         free_bytes=memory.available,
     )
-
-
-def resolve(workload: Workload, devices: tuple[Device, ...]) -> tuple[Workload, Device]:
-    """`workload` with a device from `devices` in place of "auto" or "cuda", and that device.
-
-    "auto" is the first usable GPU, else the CPU. A device that is not there comes back unusable, with the
-    reason.
-    """
-    wanted = workload.device
-    if wanted == "auto":
-        gpu = next((device for device in devices if device.id.startswith("cuda") and device.usable), None)
-        chosen = gpu or devices[0]
-    else:
-        name = "cuda:0" if wanted == "cuda" else wanted
-        known = {device.id: device for device in devices}
-        # An unusable "cuda" stands for all of them, where torch cannot even count them.
-        chosen = (
-            known.get(name)
-            or (known.get("cuda") if wanted.startswith("cuda") else None)
-            or _absent(wanted, devices)
-        )
-    return msgspec.structs.replace(workload, device=chosen.id), chosen
 
 
 def environment(devices: tuple[Device, ...]) -> Environment:
@@ -142,7 +118,7 @@ def _cuda_device(index: int) -> Device:
         free, total = torch.cuda.mem_get_info(index)
     return Device(
         id=name,
-        title=properties.name,
+        title=f"CUDA:{index} · {properties.name}",
         usable=not reason,
         detail=f"compute capability {capability[0]}.{capability[1]}",
         reason=reason,
@@ -176,17 +152,6 @@ def _driver_without_torch() -> Device | None:
         reason = "there is an NVIDIA driver, but torch finds no GPU through it"
     return Device(
         "cuda", "NVIDIA GPU", usable=False, reason=reason, remedy=way_out.sentence, command=way_out.command
-    )
-
-
-def _absent(name: str, devices: tuple[Device, ...]) -> Device:
-    there = ", ".join(device.id for device in devices)
-    return Device(
-        name,
-        name,
-        usable=False,
-        reason=f"there is no device {name}; this machine has {there}",
-        remedy='set device to "cpu" or "auto"',
     )
 
 

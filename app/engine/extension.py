@@ -6,8 +6,6 @@ translates. Nothing here blocks on a compiler, and nothing compiles when a finis
 
 from __future__ import annotations
 
-from typing import Any
-
 import self_attention_ext
 from self_attention_ext import Builder, BuildError, Event
 
@@ -100,32 +98,10 @@ def translate(event: Event) -> m.BuildMessage | None:
 
 
 def exit_code(failure: m.BuildFailed) -> int:
-    """What the command line ends with: 3 where something needed is missing, 130 if interrupted, otherwise
-    1.
-    """
+    """What the command line ends with: 3 for want of something, 130 if interrupted, otherwise 1."""
     return BuildError(failure.kind, failure.sentence).exit_code
 
 
 def is_loaded() -> bool:
     """Whether this process can call the operator."""
     return self_attention_ext.is_loaded()
-
-
-def cache_overview(cache_dir: str | None = None) -> dict[str, Any]:
-    """The cache as the Build page shows it: its `root` and its `entries`, the newest first, with size in
-    bytes.
-    """
-    root = self_attention_ext.cache_root(cache_dir)
-    return {
-        "root": root,
-        "entries": [
-            {"key": entry.key, "bytes": entry.size, "built_at": entry.built_at, "folder": str(entry.folder)}
-            for entry in self_attention_ext.entries(root)
-        ],
-    }
-
-
-def clear_cache(cache_dir: str | None = None, keep: tuple[str, ...] = ()) -> int:
-    """Removes all entries except those kept, and those being built; how many bytes that freed."""
-    root = self_attention_ext.cache_root(cache_dir)
-    return sum(entry.size for entry in self_attention_ext.remove_entries(root, keep))

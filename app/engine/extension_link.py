@@ -13,6 +13,9 @@ from app.core import messages as m
 from app.core.launch import make_extension_importable
 from app.engine.shop import ExtensionState
 
+CLEARING_S = 0.8
+CLEARING_LOOKS = 40
+
 LOOK_EVERY_S = 0.05
 """News of a build are looked for this often: often enough for a progress bar."""
 
@@ -99,7 +102,13 @@ class ExtensionLink:
             self._build.cancel()
 
     def close(self) -> None:
+        """End the build. It is given a moment to clear its folder away; who kills it then leaves that there."""
         self.cancel()
+        for _ in range(CLEARING_LOOKS):
+            if self._build is None or not self._build.is_running:
+                return
+            time.sleep(CLEARING_S / CLEARING_LOOKS)
+            self._build.poll()
 
     def _take(self, messages: list[m.BuildMessage]) -> None:
         build = self._build

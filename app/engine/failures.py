@@ -8,6 +8,8 @@ from typing import Literal
 
 import torch
 
+from app.core.fields import one_line
+
 OUT_OF_MEMORY = ("can't allocate memory", "not enough memory", "out of memory", "cudaerrormemoryallocation")
 DEVICE_RESET = ("launch timed out", "cudaerrorlaunchtimeout")
 DEVICE_LOST = (
@@ -23,6 +25,7 @@ ADVICE = re.compile(r"Set TORCHDYNAMO_VERBOSE|CUDA kernel errors might be|For de
 """Where torch's messages turn from what happened to advice for its own developers."""
 
 LONGEST = 240
+LONGEST_READ = 20_000
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,8 @@ class Failure:
 
 def explain(error: BaseException) -> Failure:
     """What went wrong, for a reader, from an exception that preparing or calling a contender raised."""
-    text = ADVICE.split(" ".join(str(error).split()), maxsplit=1)[0].strip()
+    # A contender's own words may hold what a terminal would act on.
+    text = ADVICE.split(one_line(str(error), LONGEST_READ), maxsplit=1)[0].strip()
     lower = text.lower()
     if isinstance(error, (MemoryError, torch.OutOfMemoryError)) or _mentions(lower, OUT_OF_MEMORY):
         return Failure(

@@ -18,7 +18,7 @@ from app.engine.failures import Failure, explain
 from app.engine.implementations import Implementation, Registry
 from app.engine.inputs import Inputs, make_inputs
 from app.engine.inspection import Inspection, has_denormals, inspect_call
-from app.engine.sampling import Block, Call
+from app.engine.sampling import Block, Call, Pace
 from app.engine.stopwatch import Stopwatch
 
 MEMORY_SHARE = 0.9
@@ -37,7 +37,7 @@ class Lane:
     path: str = ""
     to_prepare: bool = True
     call: Call | None = None
-    calls: int = 1
+    pace: Pace = field(default_factory=lambda: Pace(1, rehearse=False))
     sampled: bool = False
     inspected: bool = False
     checked: bool = False
@@ -78,8 +78,7 @@ class Bench:
     """One workload (its device resolved) with inputs, and the lanes prepared for it.
 
     All work is done in the calling thread, which keeps the bench's process state (thread count, gradient
-    mode) until `close`. `notice` is told what a
-    person should know, once per lane and matter.
+    mode) until `close`. `notice` is told what a person should know, once per lane and matter.
     """
 
     def __init__(
@@ -116,7 +115,7 @@ class Bench:
     def twin_of(self, baseline: Lane) -> Lane:
         """The baseline's call once more, as a lane of its own, for the noise floor."""
         twin = self.lane(TWIN)
-        twin.call, twin.calls = baseline.call, baseline.calls
+        twin.call, twin.pace = baseline.call, baseline.pace
         twin.state = "ready" if baseline.is_ready else "waiting"
         return twin
 
@@ -124,7 +123,7 @@ class Bench:
         """Make the inputs. A failure holds for every contender."""
         if self.inputs is not None:
             return None
-        # Drawn in float32 before they become what is asked for; the gradients come with the first step.
+        # At least: what is drawn in float32 first, and what a call makes, comes on top.
         missing = self._lacks(self.workload.working_set_bytes)
         if missing:
             return Failure("unavailable", missing, "a smaller batch, sequence or embedding")
@@ -162,7 +161,7 @@ class Bench:
                 self.watch.synchronise()
                 denormal = has_denormals(output)
                 del output
-                lane.calls = sampling.calls_per_block(sampling.warm_up(lane.call, self.watch))
+                lane.pace = sampling.pace_for(sampling.warm_up(lane.call, self.watch))
         except (Exception, SystemExit) as error:
             return self._failed(lane, error)
         if denormal:
@@ -174,7 +173,7 @@ class Bench:
         assert lane.call is not None
         try:
             with self._steady(lane):
-                return sampling.time_block(lane.call, lane.calls, self.watch)
+                return sampling.time_block(lane.call, lane.pace, self.watch)
         except (Exception, SystemExit) as error:
             return self._failed(lane, error)
 

@@ -1,4 +1,4 @@
-"""The profiler's own process: `python -m app.engine.profiler_child`.
+"""The profiler's own process.
 
 Requests come as lines on stdin, replies go as lines to stdout (`profiler_protocol`). It lives through
 requests that fail, and ends with exit code 0 when its stdin does. Its worker replaces it now and then,
@@ -80,17 +80,20 @@ class Child:
         call = inputs.call(implementation.prepare(workload, inputs))
         entry = CONTENDERS.get(request.implementation)
         title = f"{entry.title if entry else request.implementation} · {workload.label}"
-        profiled = self._profiler.profile(
-            call,
-            backward=workload.backward,
-            device=workload.device,
-            title=title,
-            origin={
-                "implementation": request.implementation,
-                "workload": msgspec.to_builtins(workload),
-                "environment": environment_facts(),
-            },
-        )
+        # As the sampler has it: some implementations take another path where a gradient might be wanted.
+        with torch.set_grad_enabled(workload.backward):
+            profiled = self._profiler.profile(
+                call,
+                backward=workload.backward,
+                device=workload.device,
+                title=title,
+                origin={
+                    "implementation": request.implementation,
+                    "workload": msgspec.to_builtins(workload),
+                    "environment": environment_facts(),
+                },
+                release=inputs.clear_gradients,
+            )
         return CountPassed(
             id=request.id,
             pid=os.getpid(),
@@ -166,6 +169,8 @@ def _id_of(line: bytes) -> int:
 
 def main() -> int:
     processes.die_with_parent()
+    processes.give_way()
+    processes.keep_freed_memory()
     # An interrupt is for the worker, which ends this process by closing its stdin.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for name, value in QUIET.items():

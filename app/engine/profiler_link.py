@@ -127,7 +127,9 @@ class ProfilerLink:
 
     @property
     def pid(self) -> int | None:
-        return None if self._child is None else self._child.process.pid
+        # Read once: the telemetry thread asks too.
+        child = self._child
+        return None if child is None else child.process.pid
 
     def request(self, request: CountRequest) -> None:
         self._queue.append(request)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import msgspec
 
 from app.core.measurements import Counts, Memory
+from app.core.messages import encoded
 from app.core.workload import Workload
 
 
@@ -66,14 +67,13 @@ class CountRefused(_Tagged, frozen=True):
 
 ProfilerReply = ProfilerReady | CountPassed | CountRefused
 
-_encoder = msgspec.json.Encoder()
 _request_decoder: msgspec.json.Decoder[CountRequest] = msgspec.json.Decoder(CountRequest)
 _reply_decoder: msgspec.json.Decoder[ProfilerReply] = msgspec.json.Decoder(ProfilerReply)
 
 
 def encode(message: CountRequest | ProfilerReply) -> bytes:
     """One line, newline included."""
-    return _encoder.encode(message) + b"\n"
+    return encoded(message) + b"\n"
 
 
 def decode_request(line: bytes) -> CountRequest:

@@ -95,12 +95,14 @@ class Profiler:
         title: str = "one call",
         origin: Mapping[str, Any] | None = None,
         stacks: bool = False,
+        release: Callable[[], object] = lambda: None,
     ) -> Profiled:
         """Warm `call` up outside the profiler, then profile one call of it.
 
         `backward` says that it includes a backward pass, `device` ("cpu" or "cuda:N") where it computes. In
         the trace the call is named `title`, and `origin` (plain data, such as the environment) stands beside
-        the events. `stacks` records Python frames too, which slows the call down a lot.
+        the events. `stacks` records Python frames too, which slows the call down a lot. `release` frees what
+        the last call left behind for its caller, such as gradients: it belongs to the next call's memory.
 
         Raises:
             ProfilingError: another session is open in this process, or the pass recorded nothing.
@@ -115,7 +117,7 @@ class Profiler:
             if self._sessions == 0:
                 self._session(call, device)
             counts, taken = self._counted(call, device, on_device, backward, stacks)
-            memory = self._memory(call, device, on_device)
+            memory = self._memory(call, device, on_device, release)
             window = window_of(taken.trace, MARKER)
             names = {MARKER: title, **taken.labels}
             written = relabel(taken.json, names, {**(origin or {}), "call": title}, title)
@@ -148,8 +150,11 @@ class Profiler:
             note = f"{note} {LOST_RECORDS}"
         return msgspec.structs.replace(counts, note=note), taken
 
-    def _memory(self, call: Callable[[], object], device: str, on_device: bool) -> Memory:
+    def _memory(
+        self, call: Callable[[], object], device: str, on_device: bool, release: Callable[[], object]
+    ) -> Memory:
         if on_device:
+            release()
             return Memory(peak_bytes=_allocator_peak(call, device))
         taken = self._session(call, device, memory=True)
         return Memory(peak_bytes=peak_bytes(taken.trace, window_of(taken.trace, MARKER)))

@@ -15,12 +15,17 @@ from typing import Any
 
 from app.engine.stopwatch import Stopwatch
 
-BLOCK_S = 1e-3
-"""A block lasts at least this long, so that reading the clock (some 50 ns) is lost in it."""
+BLOCK_S = 2e-3
+"""A block lasts at least this long: reading the clock (some 50 ns) is lost in it, and so is most of what the
+contender before left in the caches."""
+
+REHEARSED_S = 1e-2
+"""Calls shorter than this are made once untimed ahead of a block; longer ones warm the caches themselves."""
 
 MAX_CALLS = 1000
 WARM_UP_S = 0.02
 WARM_UP_CALLS = 3
+STEADY_S = 1e-3
 STEADY = 1.1
 """A call within this factor of the fastest before it, either way, counts as steady."""
 
@@ -40,16 +45,24 @@ class Block:
     device_seconds: float | None
 
 
-def time_block(call: Call, calls: int, watch: Stopwatch) -> Block:
-    """Time `calls` calls in a row, with the garbage collector held and the device idle at both ends.
+@dataclass(frozen=True)
+class Pace:
+    """How a contender is sampled: `calls` calls a block, and whether one goes ahead untimed.
 
-    Where a block has several calls it measures a warm cache: one untimed call goes ahead, since the
-    contender before it left its own data there.
+    With it a warm cache is measured: the contender before left its own data there.
     """
+
+    calls: int
+    rehearse: bool
+
+
+def time_block(call: Call, pace: Pace, watch: Stopwatch) -> Block:
+    """Time a block of calls in a row, with the garbage collector held and the device idle at both ends."""
+    calls = pace.calls
     was_enabled = gc.isenabled()
     gc.disable()
     try:
-        if calls > 1:
+        if pace.rehearse:
             call()
         watch.synchronise()
         begin = watch.now()
@@ -82,16 +95,16 @@ def warm_up(call: Call, watch: Stopwatch) -> float:
         spent += took
         steady = fastest / STEADY <= took <= STEADY * fastest
         fastest = min(fastest, took)
-        if spent >= WARM_UP_S or (done >= WARM_UP_CALLS and steady and spent >= BLOCK_S):
+        if spent >= WARM_UP_S or (done >= WARM_UP_CALLS and steady and spent >= STEADY_S):
             break
     return fastest
 
 
-def calls_per_block(seconds_per_call: float) -> int:
-    """How many calls make a block of `BLOCK_S`, from 1 to `MAX_CALLS`."""
+def pace_for(seconds_per_call: float) -> Pace:
+    """The pace that makes blocks of `BLOCK_S` or longer, from 1 to `MAX_CALLS` calls."""
     if seconds_per_call * MAX_CALLS <= BLOCK_S:
-        return MAX_CALLS
-    return max(1, math.ceil(BLOCK_S / seconds_per_call))
+        return Pace(MAX_CALLS, rehearse=True)
+    return Pace(max(1, math.ceil(BLOCK_S / seconds_per_call)), rehearse=seconds_per_call < REHEARSED_S)
 
 
 @cache

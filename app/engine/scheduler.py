@@ -7,8 +7,9 @@ import time
 
 from app.core import messages as m
 from app.core.environment import Device, Environment
+from app.core.plan import made_out_device
 from app.core.workload import Workload
-from app.engine import devices
+from app.engine import devices, process_state
 from app.engine.background import Background
 from app.engine.channel import BadLine, ClientGone, CommandArrived, Deliver, Event, Inbox, Outbox
 from app.engine.extension_link import ExtensionLink
@@ -33,6 +34,7 @@ class Scheduler:
     """Owns the services of one worker process and drives the current run. Not for use by threads."""
 
     def __init__(self, inbox: Inbox, outbox: Outbox, registry: Registry | None = None) -> None:
+        process_state.fix_threads()
         self._inbox = inbox
         self._send = outbox.send
         self._devices: tuple[Device, ...] = devices.list_devices()
@@ -190,7 +192,7 @@ class Scheduler:
             self._run.prepared_in_background(token, error)
 
     def _resolve(self, workload: Workload) -> tuple[Workload, Device]:
-        return devices.resolve(workload, self._devices)
+        return made_out_device(workload, self._devices)
 
     def _measured_gpu(self) -> str | None:
         """The GPU that is being measured on now. Read by the telemetry thread."""

@@ -12,9 +12,11 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from app.core.messages import PROTOCOL, Fatal, Hello, Ready
 from app.engine.channel import CommandReader, Inbox, Outbox, heed_signals
-from app.engine.processes import claim_stdio, end_descendants
+from app.engine.processes import claim_stdio, end_descendants, keep_freed_memory
 
 if TYPE_CHECKING:
     from app.engine.implementations import Registry
@@ -32,6 +34,7 @@ def run_worker(stdin_fd: int = 0, stdout_fd: int = 1, registry: Registry | None 
     """
     incoming, outgoing = claim_stdio(stdin_fd, stdout_fd)
     _set_defaults()
+    keeps_memory = keep_freed_memory()
     inbox, outbox = Inbox(), Outbox(outgoing)
     outbox.send(Hello(os.getpid(), PROTOCOL, time.time()))
     heed_signals(inbox, _leave_soon)
@@ -44,7 +47,8 @@ def run_worker(stdin_fd: int = 0, stdout_fd: int = 1, registry: Registry | None 
     from app.engine.scheduler import Scheduler
 
     scheduler = Scheduler(inbox, outbox, registry)
-    outbox.send(Ready(scheduler.environment(), time.time()))
+    environment = msgspec.structs.replace(scheduler.environment(), freed_memory_kept=keeps_memory)
+    outbox.send(Ready(environment, time.time()))
     try:
         code = scheduler.run()
     finally:

@@ -7,12 +7,13 @@ from collections.abc import Callable
 import msgspec
 
 from app.core.files import document_of
+from app.core.messages import encoded
 from app.core.recording import Recording
 from app.exports import csv_results, html_report, markdown
 
 
 def _json(recording: Recording) -> bytes:
-    return msgspec.json.format(msgspec.json.encode(document_of(recording, raw=False))) + b"\n"
+    return msgspec.json.format(encoded(document_of(recording, raw=False))) + b"\n"
 
 
 FORMATS: dict[str, Callable[[Recording], bytes]] = {

@@ -12,7 +12,7 @@ METHOD = (
     "a process in which no profiler ever ran. The speed-up is the median over rounds of baseline time over "
     "contender time in the same round, with a distribution-free 95 % interval; the noise floor is the same "
     "figure for the baseline against itself, and nothing below it is claimed. Counts come from profiled "
-    "passes in a process of their own; outputs and gradients were held against float64."
+    "passes in a process of their own; accuracy, where it is shown, is of outputs and gradients against float64."
 )
 
 
@@ -117,6 +117,7 @@ def environment_rows(environment: Environment | None) -> list[tuple[str, str]]:
         ("CPU", f"{environment.cpu} · {cores} · {', '.join(environment.cpu_features)}"),
         ("Threads", f"{environment.threads} within, {environment.interop_threads} between operators"),
         ("Memory", text.size(environment.memory_bytes)),
+        ("Allocator", "keeps freed memory" if environment.freed_memory_kept else ""),
         ("Driver", environment.driver or ""),
         ("Extension", environment.extension_key or ""),
     ]

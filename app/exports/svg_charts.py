@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from app.core import text
+from app.core import text, ticks
 from app.core.catalog import contender
 from app.core.results import Entry
 
@@ -17,12 +17,13 @@ AXIS = 26
 
 
 def latency_chart(entries: tuple[Entry, ...]) -> str:
-    """Median as a mark, quartiles as a band, p99 as a tick; axis in µs from zero. Empty if nothing ran."""
+    """Median as a mark, quartiles as a band; axis in µs from zero to the largest p90. Empty if nothing ran."""
     measured = [entry for entry in entries if entry.latency is not None]
     tops = [e.latency.p90_s or e.latency.median_s for e in measured if e.latency is not None]
     if not tops:
         return ""
-    top = max(tops) * 1.05
+    axis = ticks.from_zero(max(tops) * 1e6)
+    top = axis[-1] / 1e6
     plot = WIDTH - LABEL - VALUE
     rows = []
     for index, entry in enumerate(measured):
@@ -45,7 +46,7 @@ def latency_chart(entries: tuple[Entry, ...]) -> str:
         )
         rows.append(_value(text.micros(latency.median_s) + " µs", y))
     height = TOP + len(measured) * ROW + AXIS
-    return _svg(height, "Median latency with quartiles, µs", _axis(top * 1e6, height, plot) + "".join(rows))
+    return _svg(height, "Median latency with quartiles, µs", _axis(axis, height, plot) + "".join(rows))
 
 
 def calls_chart(entries: tuple[Entry, ...], what: str, title: str) -> str:
@@ -101,13 +102,13 @@ def _value(words: str, y: float) -> str:
     return f'<text class="value" x="{WIDTH}" y="{y + 4:.1f}">{escape(words)}</text>'
 
 
-def _axis(top: float, height: float, plot: float) -> str:
+def _axis(values: list[float], height: float, plot: float) -> str:
     parts = []
-    for step in range(5):
-        x = LABEL + plot * step / 4
+    for value in values:
+        x = LABEL + plot * value / values[-1]
         parts.append(f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{TOP}" y2="{height - AXIS}"/>')
         parts.append(
-            f'<text class="tick" x="{x:.1f}" y="{height - 8:.0f}">{text.number(top * step / 4)}</text>'
+            f'<text class="tick" x="{x:.1f}" y="{height - 8:.0f}">{ticks.tick_label(value, values[1])}</text>'
         )
     return "".join(parts)
 

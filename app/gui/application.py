@@ -36,9 +36,11 @@ def start(path: Path | None, theme: str | None) -> int:
         _open(session, path)
     window = MainWindow(session, preferences)
     window.show()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        # Python runs this between two timer events of the window, of which there are ten a second.
-        signal.signal(number, lambda *_: window.close())
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+        # Python runs the handler when it next runs at all, ten times a second, and then in the middle of
+        # some slot: what that slot works with must not be closed under it.
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), lambda *_: QTimer.singleShot(0, window.close))
     # The window is painted first; the worker loads torch meanwhile.
     QTimer.singleShot(0, session.start)
     return application.exec()

@@ -7,12 +7,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
 from PySide6.QtCore import QObject
 
 from app.core.files import RecordingError
 from app.core.plan import Plan, ProfileError
 from app.core.text import size
-from app.gui.controls.explanation import replaced
 from app.gui.export_menu import Exporter, export_items, picture_items
 from app.gui.journals import Found
 from app.gui.keys import show_keys
@@ -82,7 +82,7 @@ class Commands(QObject):
         workload = plan.workloads[0]
         if workload.device == "auto":
             # "auto" in a profile means whatever is right here, and that is known already.
-            workload = replaced(workload, device=session.workload.device)
+            workload = msgspec.structs.replace(workload, device=session.workload.device)
         session.profile = str(path)
         session.set_baseline(plan.baseline)
         session.set_enabled(plan.implementations)

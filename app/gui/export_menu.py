@@ -9,9 +9,11 @@ from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QApplication, QFileDialog, QWidget
 
 from app.core.catalog import contender
+from app.core.files import AtomicFile
 from app.core.plan import copy_as_command
 from app.core.recording import Recording, WorkloadRecord
 from app.core.workload import Workload
+from app.gui.gradual_file import GradualFile
 from app.gui.parts.menu import MenuItem
 
 TRACE, PICTURE = "trace:", "picture:"
@@ -91,10 +93,13 @@ class Exporter(QObject):
         self._native = native_dialogs
 
     def ask_save(self, title: str, name: str, kinds: str) -> Path | None:
-        """Where to write; None where the person thinks better of it."""
+        """Where to write, with `name`'s ending if none was typed; None where the person thinks better of it."""
         start = str(Path(self.folder) / name) if self.folder else name
         text, _ = QFileDialog.getSaveFileName(self._window, title, start, kinds, options=self._options())
-        return self._remember(text)
+        path = self._remember(text)
+        if path is not None and not path.suffix:
+            path = path.with_name(path.name + Path(name).suffix)
+        return path
 
     def ask_open(self) -> Path | None:
         """Which file to open."""
@@ -126,11 +131,7 @@ class Exporter(QObject):
                 lambda p: html_report.write(recording, p),
             )
         elif choice == "samples":
-            from app.exports import csv_samples
-
-            self._write(
-                "Export all samples", f"{stem}.csv", "CSV (*.csv)", lambda p: csv_samples.write(recording, p)
-            )
+            self._write_samples(recording, f"{stem}.csv")
         elif choice.startswith(TRACE):
             name = choice.removeprefix(TRACE)
             kinds = "Chrome traces (*.json.gz *.json)"
@@ -161,18 +162,44 @@ class Exporter(QObject):
         path = self.ask_save(title, name, kinds)
         if path is None:
             return
-        if not path.suffix:
-            path = path.with_name(path.name + Path(name).suffix)
         try:
             write(path)
         except OSError as error:
-            self.notice.emit("error", f"{path} was not written: {error.strerror or error}")
-            return
+            self._written(path, error.strerror or str(error))
         except ValueError as error:
             # Our own writers' errors: a sentence that names the file.
             self.notice.emit("error", str(error))
+        else:
+            self._written(path)
+
+    def _write_samples(self, recording: Recording, name: str) -> None:
+        """Hours of samples take seconds to write: the window goes on meanwhile."""
+        from app.exports import csv_samples
+
+        path = self.ask_save("Export all samples", name, "CSV (*.csv)")
+        if path is None:
             return
-        self.notice.emit("info", f"Written: {path}")
+        try:
+            scratch = AtomicFile(path)
+        except OSError as error:
+            self._written(path, error.strerror or str(error))
+            return
+        file = GradualFile(scratch, csv_samples.pieces(recording), self)
+        file.ended.connect(lambda error: self._written(path, error))
+        file.start()
+        if file.is_going_on:
+            self.notice.emit("info", f"Writing {path}")
+
+    def close(self) -> None:
+        """Give up what is not written yet: the window closes."""
+        for file in self.findChildren(GradualFile):
+            file.cancel()
+
+    def _written(self, path: Path, error: str = "") -> None:
+        if error:
+            self.notice.emit("error", f"{path} was not written: {error}")
+        else:
+            self.notice.emit("info", f"Written: {path}")
 
     def _remember(self, text: str) -> Path | None:
         if not text:

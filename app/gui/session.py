@@ -10,6 +10,7 @@ from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 
+import msgspec
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.core import files, journal
@@ -18,10 +19,11 @@ from app.core.catalog import CONTENDERS, DEFAULT_CONTENDERS
 from app.core.environment import Environment
 from app.core.plan import DeviceError, Measure, Plan, on_device
 from app.core.recording import Recording
-from app.core.results import Entry, entries_of
 from app.core.supervision import Supervisor
 from app.core.workload import Workload
 from app.gui import theme
+from app.gui.figures import Figures, best_challenger
+from app.gui.journal_reader import JournalReader
 from app.gui.journals import Found, Journals
 from app.gui.snapshot import Snapshot
 from app.gui.worker_link import WorkerLink
@@ -76,16 +78,15 @@ class Session(QObject):
         self._excluded: dict[str, str] = {}
         self._careful = False
         self._generation = 0
-        self._last_message_s = clock()
         self._last_sample_s = clock()
         self._gave_up = ""
-        self._rebuild_clean = False
-        self._entries: tuple[Entry, ...] = ()
-        self._entries_key: tuple[object, ...] = ()
+        self._figures = Figures()
         self._changed_timer = QTimer(self, singleShot=True, interval=CHANGED_MS)
         self._changed_timer.timeout.connect(self.changed)
         self._answer_timer = QTimer(self, singleShot=True, interval=ANSWER_MS)
         self._answer_timer.timeout.connect(self._replace_worker)
+        self._reader = JournalReader(self)
+        self._reader.read.connect(self._journal_read)
         self._flush_timer = QTimer(self, interval=FLUSH_MS)
         self._flush_timer.timeout.connect(self._flush)
 
@@ -104,8 +105,10 @@ class Session(QObject):
         """End everything within a bounded time. What was not saved stays among the recent sessions."""
         for timer in (self._flush_timer, self._changed_timer, self._answer_timer):
             timer.stop()
+        self._reader.stop()
         if self._link is not None:
             self._link.stop()
+        self._journal = None
         self._journals.end(keep=not self.saved)
 
     @property
@@ -137,11 +140,12 @@ class Session(QObject):
     @property
     def stale_s(self) -> float | None:
         """For how long no data came although some was due; None while all is well."""
-        if self.paused or self.viewing is not None or self.environment is None:
+        if self.paused or self.viewing is not None or self._link is None or self._gave_up:
             return None
         silent = self._clock() - self._last_sample_s
-        active = self.live.active
-        limit = theme.STALE_AFTER_S if active is None else ANNOUNCED_STALE_AFTER_S
+        # Loading torch, too, is something that may take a while and was announced.
+        waits = self.environment is None or self.live.active is not None
+        limit = ANNOUNCED_STALE_AFTER_S if waits else theme.STALE_AFTER_S
         return silent if silent > limit else None
 
     # ---- what a person changes -------------------------------------------------------------------------
@@ -169,8 +173,7 @@ class Session(QObject):
             self.enabled = names
             if self.challenger not in names:
                 self.challenger = None
-            self._restart_run()
-            self.contenders_changed.emit()
+            self._contenders_chosen()
 
     def set_baseline(self, implementation: str) -> None:
         if implementation == self.baseline or implementation not in CONTENDERS:
@@ -180,8 +183,14 @@ class Session(QObject):
             self.challenger = None
         if implementation not in self.enabled:
             self.enabled = tuple(n for n in CONTENDERS if n in self.enabled or n == implementation)
-        self._restart_run()
+        self._contenders_chosen()
+
+    def _contenders_chosen(self) -> None:
+        if self.viewing is None:
+            self._restart_run()
+        # A file's samples are compared anew; it stays open.
         self.contenders_changed.emit()
+        self._announce()
 
     def set_challenger(self, implementation: str | None) -> None:
         """Whom the verdict is about; None picks by itself."""
@@ -203,19 +212,21 @@ class Session(QObject):
         self.run_state_changed.emit()
 
     def restart(self) -> None:
-        """Forget the current workload's samples and measure it anew."""
+        """Forget the current workload's samples and measure it anew. A file that is open stays as it is."""
+        if self.viewing is not None:
+            return
         record = self.live.record_for(self.workload)
-        if record is not None and self.viewing is None:
+        if record is not None:
             record.forget()
         self._excluded.clear()
-        self._restart_run()
+        self._restart_run(anew=True)
 
     def restart_worker(self) -> None:
         """Replace a worker that does not answer. What it measured stays."""
         if self._link is not None:
             self._link.abandon()
         self._gave_up = ""
-        self._note("worker restarted by hand")
+        self._note("worker restarted", "worker restarted by hand")
         self._start_worker()
 
     def _replace_worker(self) -> None:
@@ -223,11 +234,12 @@ class Session(QObject):
             return
         self._link.abandon()
         self.live.build.abandoned()
-        self._note("the worker was inside a long call; a new one takes over")
+        self._note("long call stopped", "the worker was inside a long call; a new one takes over")
         self._start_worker()
 
     def profile_now(self) -> None:
-        self._send(m.Profile())
+        if self.viewing is None:
+            self._send(m.Profile())
 
     def build(self, clean: bool = False) -> None:
         self._send(m.Build(clean))
@@ -244,14 +256,32 @@ class Session(QObject):
             self.saved = True
 
     def open_recording(self, path: Path) -> None:
-        """Show a recording from a file or a journal; measuring pauses. Raises `RecordingError`, OSError."""
-        if path.suffix == ".jsonl":
-            opened, unreadable = journal.replay(path)
-            opened.show_latest()
-            if unreadable:
-                self.notice.emit("warning", f"{path.name}: {unreadable:,} lines could not be read")
+        """Show a recording from a file or a journal; measuring pauses. Raises `RecordingError`, OSError.
+
+        A journal appears when it is read, which for one of hours takes seconds.
+        """
+        self._reader.stop()
+        if path.suffix != ".jsonl":
+            self._show_recording(path, files.load(path))
+            return
+        done = self._reader.start(path)
+        if done is None:
+            self.notice.emit("info", f"Reading {path.name}")
         else:
-            opened = files.load(path)
+            self._show_journal(path, *done)
+
+    def _journal_read(self, path: Path, opened: Recording, unreadable: int) -> None:
+        try:
+            self._show_journal(path, opened, unreadable)
+        except files.RecordingError as error:
+            self.notice.emit("error", str(error))
+
+    def _show_journal(self, path: Path, opened: Recording, unreadable: int) -> None:
+        self._show_recording(path, opened)
+        if unreadable:
+            self.notice.emit("warning", f"{path.name}: {unreadable:,} lines could not be read")
+
+    def _show_recording(self, path: Path, opened: Recording) -> None:
         if not opened.records:
             raise files.RecordingError(f"{path}: has no measurement in it")
         self._viewed = opened
@@ -287,27 +317,24 @@ class Session(QObject):
     def snapshot(self, window_s: float | None) -> Snapshot:
         """What there is to draw now. Figures are computed anew only where samples came."""
         record = self.recording.current
-        if record is not None:
-            key = (id(record), record.version, self.baseline, self.enabled)
-            if key != self._entries_key:
-                self._entries_key = key
-                self._entries = entries_of(record, self.baseline, self.enabled)
-        else:
-            self._entries, self._entries_key = (), ()
+        entries = self._figures.entries(record, self.baseline, self.enabled)
+        if self._figures.are_behind:
+            self._announce()
         now_s = self._clock()
         if self.viewing is not None and record is not None:
             now_s = record.last_at_s or now_s
         return Snapshot(
             recording=self.recording,
             record=record,
-            entries=self._entries,
+            entries=entries,
             baseline=self.baseline,
-            challenger=self.challenger or best_challenger(self._entries, self.baseline),
+            challenger=self.challenger or best_challenger(entries, self.baseline),
             now_s=now_s,
             window_s=window_s,
             running=self.running,
-            paused=self.paused,
+            paused=self.paused and self.viewing is None,
             stale_s=self.stale_s,
+            recorded=self.viewing is not None,
         )
 
     # ---- the worker ------------------------------------------------------------------------------------
@@ -316,7 +343,7 @@ class Session(QObject):
         if self._link is not None:
             self._link.deleteLater()
         self.environment = None
-        self._last_message_s = self._last_sample_s = self._clock()
+        self._last_sample_s = self._clock()
         self._link = WorkerLink(self)
         self._link.received.connect(self._receive)
         self._link.garbled.connect(lambda text: self.notice.emit("warning", text))
@@ -336,7 +363,8 @@ class Session(QObject):
         self._careful = decision.careful
         if decision.blamed is not None:
             self._excluded[decision.blamed] = decision.sentence
-        self._note(decision.sentence, "warning")
+        word = "worker restarted" if decision.restart else "worker stopped"
+        self._note(word, decision.sentence, "warning")
         if decision.restart:
             self._start_worker()
         else:
@@ -344,23 +372,22 @@ class Session(QObject):
             self.run_state_changed.emit()
 
     def _receive(self, message: m.Message) -> None:
-        self._last_message_s = self._clock()
         if not self.live.apply(message):
             return
         if getattr(message, "generation", None) == self._generation:
             self._answer_timer.stop()
-        if self._journal is not None:
-            self._journal.write(message)
+        self._keep(message)
         if isinstance(message, m.Samples):
-            self._last_sample_s = self._last_message_s
+            self._last_sample_s = self._clock()
             self.saved = False
         elif isinstance(message, m.Ready):
             self.environment = message.environment
-            self._make_out_device()
             self.devices_changed.emit()
-            self._restart_run()
-            self._send(m.Build(self._rebuild_clean))
-            self._rebuild_clean = False
+            # A file stays open whatever becomes of the worker; measuring begins when it is closed.
+            if self.viewing is None:
+                self._make_out_device()
+                self._restart_run()
+            self._send(m.Build())
         elif isinstance(message, m.Notice):
             self.notice.emit(message.level, message.text)
         elif isinstance(message, m.ContenderState):
@@ -368,7 +395,7 @@ class Session(QObject):
         elif isinstance(message, m.BuildMessage):
             self.build_changed.emit()
             if isinstance(message, m.BuildFinished) and message.needs_new_worker:
-                self._note("worker restarted for the new build")
+                self._note("new build", "worker restarted for the new build")
                 if self._link is not None:
                     self._link.stop()
                 self._start_worker()
@@ -380,9 +407,9 @@ class Session(QObject):
             self.workload = on_device(self.workload, self.environment)
         except DeviceError as error:
             self.notice.emit("warning", f"{error}; going on with the CPU")
-            self.workload = on_device(_on_cpu(self.workload), self.environment)
+            self.workload = on_device(msgspec.structs.replace(self.workload, device="cpu"), self.environment)
 
-    def _restart_run(self) -> None:
+    def _restart_run(self, anew: bool = False) -> None:
         if self.viewing is not None:
             self.close_recording()
             return
@@ -397,10 +424,11 @@ class Session(QObject):
             measure=self.measure,
             title="Live",
         )
-        start = m.Start(self._generation, plan, True, self._careful, dict(self._excluded))
+        start = m.Start(
+            self._generation, plan, live=True, careful=self._careful, excluded=dict(self._excluded), anew=anew
+        )
         self.live.begin(start)
-        if self._journal is not None:
-            self._journal.write(start)
+        self._keep(start)
         self._send(start)
         if self.paused:
             self._send(m.Pause())
@@ -421,36 +449,31 @@ class Session(QObject):
             self._journal = None
             self.notice.emit("warning", f"unsaved work is not kept over a crash: {error}")
 
+    def _keep(self, message: m.Start | m.Message) -> None:
+        if self._journal is not None:
+            try:
+                self._journal.write(message)
+            except OSError as error:
+                self._lose_journal(error)
+
     def _flush(self) -> None:
         if self._journal is not None:
             try:
                 self._journal.flush()
             except OSError as error:
-                self._journal = None
-                self.notice.emit("warning", f"unsaved work is no longer kept over a crash: {error}")
+                self._lose_journal(error)
 
-    def _note(self, text: str, level: str = "info") -> None:
-        self.live.note(self._clock(), text, level)
-        self.notice.emit(level, text)
+    def _lose_journal(self, error: OSError) -> None:
+        """A full disk: measuring goes on, and what the journal has so far stays where it is."""
+        self._journal = None
+        self.notice.emit("warning", f"unsaved work is no longer kept over a crash: {error}")
+
+    def _note(self, event: str, sentence: str, level: str = "info") -> None:
+        """An event has the two words that stand at its line in a chart; the sentence is a notice."""
+        self.live.note(self._clock(), event, level)
+        self.notice.emit(level, sentence)
         self._announce()
 
     def _announce(self) -> None:
         if not self._changed_timer.isActive():
             self._changed_timer.start()
-
-
-def best_challenger(entries: tuple[Entry, ...], baseline: str) -> str | None:
-    """Whom the verdict speaks of by itself: the extension where it is measured, else the fastest."""
-    measured = [e for e in entries if e.status == "measured" and e.implementation != baseline and e.latency]
-    extensions = [
-        e for e in measured if e.implementation.startswith("extension") and "@" not in e.implementation
-    ]
-    candidates = extensions or measured
-    best = min(candidates, key=lambda e: e.latency.median_s if e.latency else 0.0, default=None)
-    return best.implementation if best else None
-
-
-def _on_cpu(workload: Workload) -> Workload:
-    import msgspec
-
-    return msgspec.structs.replace(workload, device="cpu")

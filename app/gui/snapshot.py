@@ -13,7 +13,8 @@ class Snapshot:
     """The recording is shared and goes on growing; a view reads it only while it draws.
 
     `now_s` is seconds since 1970 by the worker's clock, `window_s` the span of the latency chart (None:
-    everything), `stale_s` how long the worker has been silent (None: it is not).
+    everything), `stale_s` how long the worker has been silent (None: it is not), `recorded` that it is from
+    a file: nothing runs, and nothing is waited for.
     """
 
     recording: Recording
@@ -26,6 +27,12 @@ class Snapshot:
     running: bool = True
     paused: bool = False
     stale_s: float | None = None
+    recorded: bool = False
+
+    @property
+    def dimmed(self) -> bool:
+        """Whether figures are greyed: they are of a moment that has passed, and others are due."""
+        return self.paused or self.stale_s is not None
 
     @property
     def on_gpu(self) -> bool:

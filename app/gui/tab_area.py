@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
 
 from PySide6.QtCore import QPointF, Signal
 from PySide6.QtGui import QPainter, QPaintEvent, QPen
@@ -15,21 +14,12 @@ from app.gui.parts.look import Look, Part
 from app.gui.parts.menu import MenuItem
 from app.gui.parts.picker import Picker
 from app.gui.parts.tabs import TabStrip
-from app.gui.snapshot import Snapshot
-from app.gui.theme import Theme
+from app.gui.views.frame import View
 
 TITLES = ("Live", "Build", "System")
 LIVE, BUILD, SYSTEM = range(3)
 SPANS = {"60": "Last 60 s", "300": "Last 5 min", "all": "All"}
 _SHORT_SPANS = {"60": "60 s", "300": "5 min", "all": "All"}
-
-
-class View(Protocol):
-    """What the window asks of a view."""
-
-    def show_snapshot(self, snapshot: Snapshot) -> None: ...
-    def set_theme(self, theme: Theme) -> None: ...
-    def chart_widgets(self) -> dict[str, QWidget]: ...
 
 
 class TabArea(QWidget, Part):
@@ -39,7 +29,7 @@ class TabArea(QWidget, Part):
     span_changed = Signal(str)
     picture_requested = Signal()
 
-    def __init__(self, look: Look, views: tuple[QWidget, ...], span: str = "60") -> None:
+    def __init__(self, look: Look, views: tuple[View, ...], span: str = "60") -> None:
         super().__init__()
         self.look = look
         self._span = span
@@ -70,9 +60,10 @@ class TabArea(QWidget, Part):
         self.restyle()
 
     @property
-    def current(self) -> QWidget:
+    def current(self) -> View:
+        """The view in sight."""
         view = self.stack.currentWidget()
-        assert view is not None
+        assert isinstance(view, View)
         return view
 
     def go_to(self, index: int) -> None:
@@ -81,8 +72,7 @@ class TabArea(QWidget, Part):
 
     def charts(self) -> Mapping[str, QWidget]:
         """The charts of the tab in sight, by title."""
-        found: Mapping[str, QWidget] = self.current.chart_widgets()  # type: ignore[attr-defined]
-        return found
+        return self.current.chart_widgets()
 
     def show_build(self, build: BuildState) -> None:
         """Mark the Build tab."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Literal
 
 from PySide6.QtGui import QColor, QFont, QFontDatabase, QFontInfo, QFontMetricsF
@@ -130,7 +130,6 @@ LIGHT = Theme(
 )
 
 THEMES: dict[str, Theme] = {theme.name: theme for theme in (DARK, LIGHT)}
-COLOUR_ROLES = tuple(f.name for f in fields(Theme) if f.name not in ("name", "band_opacity"))
 
 # Inter's mean advance at 13 px over a text of the interface, against which other fonts are judged.
 _SAMPLE = "Implementation median speed-up 1,284.0 verdict"
@@ -215,10 +214,8 @@ CHIP_HEIGHT = 20
 BUILD_CHIP_HEIGHT = 28
 ICON = 16
 HOVER_MS = 120
-VERDICT_MS = 200
 PLOT_INTERVAL_MS = 100
 TABLE_INTERVAL_MS = 250
-MAX_POINTS = 240
 STALE_AFTER_S = 3.0
 
 

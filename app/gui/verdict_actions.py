@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 
+import msgspec
 from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QApplication
 
 from app.core.build import BuildState
 from app.core.fields import fields_of
 from app.core.workload import Workload
-from app.gui.controls.explanation import replaced
 from app.gui.session import Session
 from app.gui.tab_area import BUILD, SYSTEM, TabArea
 
@@ -70,7 +70,7 @@ def larger_sequence(workload: Workload) -> Workload:
     """The same with the next longer sequence of the slider's steps; unchanged at the end of them."""
     steps = fields_of(Workload)["seq_len"].steps
     longer = next((step for step in steps if step > workload.seq_len), workload.seq_len)
-    return replaced(workload, seq_len=longer)
+    return msgspec.structs.replace(workload, seq_len=longer)
 
 
 def log_text(build: BuildState) -> str:

@@ -112,8 +112,7 @@ def progress_of(build: BuildState) -> tuple[str, str, float | None, str]:
     source = next((s.source for s in reversed(list(build.sources.values())) if s.state == "started"), "")
     if progress is None or not progress.total:
         return "Looking for a build", "", None, source
-    share = progress.done / progress.total
-    return f"Compiled {progress.done} of {progress.total}", clock(progress.elapsed_s), share, source
+    return f"Compiled {progress.done} of {progress.total}", clock(progress.elapsed_s), build.share, source
 
 
 def greyed(level: Level, keep: int = 0) -> Level:

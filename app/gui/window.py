@@ -51,6 +51,9 @@ from app.gui.theme import (
 )
 from app.gui.verdict_actions import VerdictActions
 from app.gui.verdict_bar import VerdictBar
+from app.gui.views.build import BuildView
+from app.gui.views.live import LiveView
+from app.gui.views.system import SystemView
 
 MINIMUM = (900, 600)
 DEFAULT = (1440, 900)
@@ -91,10 +94,6 @@ class MainWindow(QWidget):
     # ---- putting together ------------------------------------------------------------------------------
 
     def _make_parts(self, native_dialogs: bool) -> None:
-        from app.gui.views.build import BuildView
-        from app.gui.views.live import LiveView
-        from app.gui.views.system import SystemView
-
         look, preferences = self.look, self.preferences
         self.run_bar = RunBar(look)
         self.form = WorkloadForm(look, self.session.workload)
@@ -210,8 +209,6 @@ class MainWindow(QWidget):
         assert isinstance(application, QApplication)
         dress_application(application, look)
         dress(self, look)
-        for view in (self.live, self.build, self.system):
-            view.set_look(look)
         self._space_content()
         self.refresh()
         self.update()
@@ -226,7 +223,7 @@ class MainWindow(QWidget):
         snapshot = self.snapshot()
         self._dirty = False
         self._show_figures(snapshot)
-        self.tabs.current.show_snapshot(snapshot)  # type: ignore[attr-defined]
+        self.tabs.current.show_snapshot(snapshot)
 
     def notify(self, level: str, text: str) -> None:
         """A line in the window; nothing waits for it."""
@@ -247,7 +244,7 @@ class MainWindow(QWidget):
             return
         self._dirty = False
         snapshot = self.snapshot()
-        self.tabs.current.show_snapshot(snapshot)  # type: ignore[attr-defined]
+        self.tabs.current.show_snapshot(snapshot)
         if now - self._figures_at >= TABLE_INTERVAL_MS / 1000:
             self._show_figures(snapshot)
         else:
@@ -297,7 +294,7 @@ class MainWindow(QWidget):
 
     def _tab_changed(self, index: int) -> None:
         self.preferences.tab = index
-        self.tabs.current.show_snapshot(self.snapshot())  # type: ignore[attr-defined]
+        self.tabs.current.show_snapshot(self.snapshot())
 
     def _span_changed(self, span: str) -> None:
         self.preferences.window_span = span  # type: ignore[assignment]
@@ -344,6 +341,7 @@ class MainWindow(QWidget):
             self._timer.stop()
             self._remember()
             self.hide()
+            self.commands.exporter.close()
             self.session.close()
         event.accept()
 

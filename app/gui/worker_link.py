@@ -57,19 +57,21 @@ class WorkerLink(QObject):
             self._process.write(m.encode(message))
 
     def stop(self) -> None:
-        """End the worker within a bounded time: ask, then insist. `died` is not emitted."""
+        """End the worker within a bounded time: ask, then insist. Nothing is emitted after that."""
         self._closing = True
-        if not self.is_running:
-            return
-        self.send(m.Shutdown())
-        self._process.closeWriteChannel()
-        if not self._process.waitForFinished(QUIT_MS):
-            self._process.kill()
-            self._process.waitForFinished(KILL_MS)
+        if self.is_running:
+            self.send(m.Shutdown())
+            self._process.closeWriteChannel()
+            if not self._process.waitForFinished(QUIT_MS):
+                self._process.kill()
+                self._process.waitForFinished(KILL_MS)
+        # Whoever listened may be gone before what lies in the pipe is read.
+        self.blockSignals(True)
 
     def abandon(self) -> None:
-        """Kill the worker at once, for one that does not answer. `died` is not emitted."""
+        """Kill the worker at once, for one that does not answer. Nothing is emitted after that."""
         self._closing = True
+        self.blockSignals(True)
         if self.is_running:
             self._process.kill()
             self._process.waitForFinished(KILL_MS)

@@ -1,4 +1,4 @@
-"""The build process: `python -m self_attention_ext._build`, one request line in, events out.
+"""The build process: one request line in, events out. `_driver` starts it.
 
 It imports neither torch nor anything outside the standard library, so that it is up at once. Its standard
 input is a lifeline: when it closes, because the parent closed it or died, or on a line `cancel`, the
@@ -26,7 +26,7 @@ from ._compile import Job, all_flags, compile_all, identify, link, probe, standa
 from ._events import BuildError, Emit, Event, log, step
 from ._lock import Lock
 from ._plan import Plan, copy_sources, known_version, make_plan, remember_version, with_compiler
-from ._process import kill_inside, lead_group, remove_tree
+from ._process import give_way, kill_inside, lead_group, remove_tree
 from ._toolchain import Compiler, also_found, build_environment, find_compiler, jobs, short_version
 
 FAILED_LOG = "failed.log"
@@ -123,14 +123,14 @@ class Build:
         job.say(f"{count} jobs ({why})")
 
         last = _cache.read_json(plan.root / LAST_BUILD)
-        took = {item["source"]: item["seconds"] for item in last.get("sources", ()) if isinstance(item, dict)}
+        took = _seconds_by_source(last.get("sources"))
         # The longest first: a long one started last would leave the other processors idle.
         order = sorted(
             plan.sources, key=lambda name: took.get(name, (folder / name).stat().st_size), reverse=True
         )
         self.emit(step("compile", "started", detail=f"{len(order)} files"))
         records = compile_all(
-            job, order, flags, count, last.get("compile_s") if last.get("jobs") == count else None
+            job, order, flags, count, _number(last.get("compile_s")) if last.get("jobs") == count else None
         )
         compiled = time.monotonic()
         work = sum(item["seconds"] for item in records)
@@ -271,6 +271,22 @@ class Build:
             remove_tree(folder)
             ended = f" and {len(killed)} of its processes ended" if killed else ""
             self.say(f"the folder of an interrupted build was removed{ended}", "warning")
+        _cache.remove_abandoned(root, key)
+
+
+def _number(value: object) -> float | None:
+    """A record of an earlier build may hold anything: it was written by whatever ran then."""
+    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+
+
+def _seconds_by_source(records: object) -> dict[str, float]:
+    """How long each source took last time; those of which nothing sensible is on record are left out."""
+    found = {}
+    for item in records if isinstance(records, list) else ():
+        seconds = _number(item.get("seconds")) if isinstance(item, dict) else None
+        if seconds is not None:
+            found[str(item.get("source"))] = seconds
+    return found
 
 
 class _Channel:
@@ -296,6 +312,7 @@ def _hold_lifeline(cancelled: threading.Event) -> None:
 def main() -> int:
     """Reads the request, builds, and ends with the exit code of its outcome."""
     lead_group()
+    give_way()
     channel = _Channel()
     cancelled = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -312,7 +329,8 @@ def main() -> int:
         channel.emit(error.event())
         return error.exit_code
     except OSError as error:
-        place = f" ({error.filename})" if error.filename else ""
+        place = error.filename2 or error.filename
+        place = f" ({place})" if place else ""
         channel.emit(
             BuildError(
                 "cache_unusable",

@@ -223,6 +223,8 @@ def read_entry(folder: Path) -> Entry | None:
         parts = {name: Part(*manifest["parts"][name]) for name in PARTS}
         if manifest["schema"] != SCHEMA or manifest["key"] != folder.name:
             return None
+        # Read further on without a look: an entry that lacks them is none.
+        _ = manifest["compiler"]["name"], manifest["flags"][:0], manifest["timings"]["jobs"]
         return Entry(
             folder.name,
             folder,
@@ -271,12 +273,17 @@ def remove_entries(root: str | Path, keep: Iterable[str] = ()) -> list[Entry]:
         with contextlib.suppress(Busy), Lock(root, entry.key):
             shutil.rmtree(entry.folder, ignore_errors=True)
             removed.append(entry)
-    for folder in list(root.iterdir()) if root.is_dir() else []:
-        match = _OURS.fullmatch(folder.name)
-        if match and match.group(1) and folder.name[:16] not in kept:
-            with contextlib.suppress(Busy), Lock(root, folder.name[:16]):
-                shutil.rmtree(folder, ignore_errors=True)
+    remove_abandoned(root, *kept)
     return removed
+
+
+def remove_abandoned(root: Path, *keep: str) -> None:
+    """Removes what builds that were killed left behind, except of the keys kept or being built."""
+    for path in sorted(root.iterdir()) if root.is_dir() else []:
+        match = _OURS.fullmatch(path.name)
+        if match and match.group(1) and path.name[:16] not in keep:
+            with contextlib.suppress(Busy, OSError), Lock(root, path.name[:16]):
+                shutil.rmtree(path, ignore_errors=True)
 
 
 def set_aside(entry_folder: Path) -> None:

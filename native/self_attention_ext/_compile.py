@@ -7,6 +7,8 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import shutil
+import signal
 import threading
 import time
 from collections.abc import Sequence
@@ -22,6 +24,12 @@ from ._toolchain import Compiler, install_hint
 POLL_S = 0.02
 PROGRESS_S = 0.5
 IDENTIFY_LIMIT_S = 20.0
+FULL_BYTES = 1 << 20
+
+_KILLED = re.compile(
+    rb"Killed|terminated program|virtual memory exhausted|out of memory|cannot allocate", re.I
+)
+_DISK_FULL = re.compile(rb"No space left on device|Disk quota exceeded|disk full", re.I)
 
 
 @dataclass
@@ -153,8 +161,25 @@ def compile_all(
     job: Job, sources: Sequence[str], flags: Sequence[str], count: int, expected_s: float | None
 ) -> list[dict[str, Any]]:
     """Compiles every source, `count` at a time; what each took. The first failure ends the others."""
-    waiting = list(enumerate(sources))
     slots: list[tuple[Running, int, str, float] | None] = [None] * count
+    try:
+        return _compile_in(slots, job, sources, flags, expected_s)
+    except OSError:
+        # A full disk, found out while writing the log: compilers would go on without their folder.
+        end_children([item[0] for item in slots if item is not None], job.folder)
+        raise
+
+
+def _compile_in(
+    slots: list[tuple[Running, int, str, float] | None],
+    job: Job,
+    sources: Sequence[str],
+    flags: Sequence[str],
+    expected_s: float | None,
+) -> list[dict[str, Any]]:
+    """One compiler per slot until none is waiting."""
+    waiting = list(enumerate(sources))
+    count = len(slots)
     records: list[dict[str, Any]] = []
     begun = time.monotonic()
     last_progress = float("-inf")
@@ -222,10 +247,11 @@ def compile_all(
                 job.say(f"stop: {source} failed with status {status}, {left} files not tried", "error")
                 raise BuildError(
                     "compile_error",
-                    f"{source} did not compile: the compiler ended with status {status}.",
+                    f"{source} did not compile: the compiler {how_it_ended(status)}.",
                     first_error=first_error(output),
                     source=source,
-                    remedies=(f"Correct {source} and build again.", "Or name another compiler in CXX."),
+                    remedies=remedies_for(status, output, job.folder)
+                    or (f"Correct {source} and build again.", "Or name another compiler in CXX."),
                 )
             event(source, "done", index, slot, started_s, running.seconds)
             records.append(
@@ -253,10 +279,34 @@ def link(job: Job, sources: Sequence[str], library: str, library_dir: str) -> No
     if status != 0 or not (job.folder / library).is_file():
         raise BuildError(
             "link_error",
-            f"The objects did not link into {library}: the compiler ended with status {status}.",
+            f"The objects did not link into {library}: the compiler {how_it_ended(status)}.",
             first_error=first_error(output),
-            remedies=(f"Check that torch's libraries lie in {library_dir}.", "Read the build log."),
+            remedies=remedies_for(status, output, job.folder)
+            or (f"Check that torch's libraries lie in {library_dir}.", "Read the build log."),
         )
+
+
+def how_it_ended(status: int) -> str:
+    """A compiler's end as a clause; `status` as subprocess has it, negative for a signal."""
+    if status >= 0:
+        return f"ended with status {status}"
+    try:
+        return f"was ended by {signal.Signals(-status).name}"
+    except ValueError:
+        return f"was ended by signal {-status}"
+
+
+def remedies_for(status: int, output: bytes, folder: Path) -> tuple[str, ...]:
+    """What helps where the machine is at fault and not the sources: no memory, no disk. Else nothing."""
+    if status < 0 or _KILLED.search(output):
+        return (
+            "Build again with one compiler at a time: MAX_JOBS=1. A system short of memory ends compilers.",
+            "Close what needs much memory first.",
+        )
+    # On a full disk a compiler may find no room for its complaint either.
+    if _DISK_FULL.search(output) or shutil.disk_usage(folder).free < FULL_BYTES:
+        return ("Free some disk space and build again.", "Or name a folder elsewhere in ATTNSCOPE_CACHE_DIR.")
+    return ()
 
 
 def all_flags(

@@ -114,8 +114,7 @@ class Builder:
     def _take_finished(self) -> bool:
         """Loads what was built before, starting no process. False if there is nothing that fits."""
         library, why = _library.ahead_of_time()
-        if library is not None:
-            _library.load(library, _library.AHEAD_OF_TIME)
+        if library is not None and (why := self._cannot_load(library)) == "":
             for name in ("check", "compile", "link"):
                 self._events.append(step(name, "cached", detail="built ahead of time"))
             self._events.append(step("load", "done", self._elapsed(), library.name))
@@ -158,6 +157,14 @@ class Builder:
             "full_build": {**entry.manifest.get("timings", {}), "built_at": entry.built_at},
         }
         return self._load(finished)
+
+    def _cannot_load(self, library: Path) -> str:
+        """Loads the library built ahead of time; the reason where the system refuses it."""
+        try:
+            _library.load(library, _library.AHEAD_OF_TIME)
+        except OSError as error:
+            return f"{library.name}, built ahead of time, does not load and is left aside: {error}"
+        return ""
 
     def _facts(self) -> dict[str, Any]:
         from ._torch_facts import facts
@@ -349,13 +356,7 @@ def load(
     """
     current = _library.loaded()
     if current is not None and not rebuild:
-        return {
-            "event": "finished",
-            "library": current.path,
-            "key": current.key,
-            "cached": True,
-            "seconds": 0.0,
-        }
+        return {**FINISHED, "library": current.path, "key": current.key, "cached": True}
     builder = Builder(rebuild=rebuild, cache_dir=cache_dir, time_limit_s=time_limit_s)
     builder.start()
     last: Event = {}

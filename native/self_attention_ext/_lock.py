@@ -26,9 +26,10 @@ else:
     import fcntl
 
     def _try_lock(descriptor: int) -> bool:
+        # Any other OSError is raised: a file system without locks would look like one that is held for ever.
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        except BlockingIOError:
             return False
         return True
 
@@ -48,7 +49,12 @@ class Lock:
         """Takes the lock if nobody holds it. Raises OSError where the file cannot be made."""
         while True:
             descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600)
-            if not _try_lock(descriptor):
+            try:
+                held = _try_lock(descriptor)
+            except OSError as error:
+                os.close(descriptor)
+                raise OSError(error.errno, error.strerror, str(self.path)) from None
+            if not held:
                 os.close(descriptor)
                 return False
             # The last holder may have removed the file between our opening and our locking it.

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 TAIL_BYTES = 4_000_000
+BUILD_NICENESS = 10
 """How much of one compiler's output is kept: a runaway template error can print gigabytes."""
 
 
@@ -61,6 +62,13 @@ def lead_group() -> None:
     if hasattr(os, "setsid"):
         with contextlib.suppress(OSError):  # already the head of its group
             os.setsid()
+
+
+def give_way() -> None:
+    """Lets whatever else wants the processor go first: a build is never more urgent than the window it is for."""
+    if hasattr(os, "nice"):
+        with contextlib.suppress(OSError):
+            os.nice(BUILD_NICENESS)
 
 
 def end_children(running: Sequence[Running], folder: Path) -> None:

@@ -20,8 +20,8 @@ kills.
 """
 
 INSTALL_HINTS = {
-    "linux": "install one: `sudo apt install g++` (Debian, Ubuntu) or `sudo dnf install gcc-c++` (Fedora)",
-    "darwin": "install one: `xcode-select --install`",
+    "linux": "install one: sudo apt install g++ (Debian, Ubuntu) or sudo dnf install gcc-c++ (Fedora)",
+    "darwin": "install one: xcode-select --install",
     "win32": "install the C++ workload of Visual Studio Build Tools and start from its developer prompt",
 }
 
@@ -50,7 +50,10 @@ def find_compiler(environ: Mapping[str, str], platform: str = sys.platform) -> C
     search = environ.get("PATH", os.defpath)
     asked = environ.get("CXX", "").strip()
     if asked:
-        words = [asked] if os.path.isfile(asked) else shlex.split(asked, posix=platform != "win32")
+        try:
+            words = [asked] if os.path.isfile(asked) else shlex.split(asked, posix=platform != "win32")
+        except ValueError:  # a quote that nobody closes
+            words = []
         found = shutil.which(words[0], path=search) if words else None
         if found is None:
             raise BuildError(

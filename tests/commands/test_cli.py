@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from app.commands.window import BAD_PYSIDE, XCB_LIBRARIES, what_is_missing, why_refused
+from app.commands.window import BAD_PYSIDE, XCB_LIBRARIES, what_is_missing, why_refused, why_unreachable
 from app.core.files import save
 from app.core.plan import tomllib
 from tests import factories
@@ -149,3 +149,47 @@ def test_every_folder_of_python_is_packaged() -> None:
     found = {".".join(path.parent.relative_to(ROOT).parts) for path in (ROOT / "app").rglob("__init__.py")}
     assert found <= declared
     assert {"app.profiles", "self_attention_ext", "self_attention_ext.csrc"} <= declared
+
+
+@pytest.mark.parametrize("command", [("run",), (), ("report", "--format", "md")])
+def test_a_name_too_long_for_a_file_ends_with_2(command: tuple[str, ...]) -> None:
+    done = attnscope(*command, "a" * 5000)
+    assert done.returncode == 2
+    one_sentence(done)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="arguments are text there")
+def test_a_title_that_is_not_utf_8_ends_with_2_at_once() -> None:
+    done = subprocess.run(
+        [
+            os.fsencode(sys.executable),
+            os.fsencode(ROOT / "main.py"),
+            b"run",
+            b"quick",
+            b"--set",
+            b"title=\xff",
+        ],
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert b"UTF-8" in done.stderr
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="X11")
+def test_a_screen_that_does_not_answer_ends_with_3_and_not_in_an_abort_of_qt() -> None:
+    drop = ("WAYLAND_DISPLAY", "QT_QPA_PLATFORM")
+    done = attnscope(drop=drop, DISPLAY=":4077")
+    assert done.returncode == 3
+    assert ":4077 (DISPLAY) does not answer" in done.stderr or "not installed" in done.stderr
+    one_sentence(done)
+
+
+def test_a_session_that_has_ended_is_noticed_from_its_name(tmp_path: Path) -> None:
+    gone = {"WAYLAND_DISPLAY": "wayland-9", "XDG_RUNTIME_DIR": str(tmp_path)}
+    assert "wayland-9 (WAYLAND_DISPLAY) does not answer" in why_unreachable(gone, "linux")
+    (tmp_path / "wayland-9").touch()
+    assert why_unreachable(gone, "linux") == ""
+    assert why_unreachable({"QT_QPA_PLATFORM": "offscreen"}, "linux") == ""
+    assert why_unreachable({}, "win32") == ""

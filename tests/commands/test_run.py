@@ -168,6 +168,18 @@ def test_doctor_finds_what_is_here() -> None:
     assert document["environment"]["devices"][0]["id"] == "cpu"
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="a shell script stands in for nvidia-smi")
+def test_nobody_calls_nvidia_smi_which_would_wake_an_idle_gpu(tmp_path: Path) -> None:
+    mark = tmp_path / "woken"
+    tool = tmp_path / "nvidia-smi"
+    tool.write_text(f"#!/bin/sh\ntouch '{mark}'\n")
+    tool.chmod(0o755)
+    # The worker comes up, looks for devices and takes its readings, as it does for a window at rest.
+    done = attnscope("doctor", "--json", PATH=f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    assert json.loads(done.stdout)["environment"]["devices"]
+    assert not mark.exists()
+
+
 def test_a_missing_nvcc_says_where_it_was_looked_for(tmp_path: Path) -> None:
     nowhere = nvcc({"PATH": str(tmp_path)})
     assert nowhere.level == "optional"

@@ -90,3 +90,14 @@ def test_a_death_that_nothing_explains_is_run_again_carefully_but_not_for_ever()
 )
 def test_an_exit_is_described_in_words(status: int, word: str) -> None:
     assert word in describe_exit(status)
+
+
+def test_a_name_that_is_not_utf_8_crosses_with_question_marks() -> None:
+    finished = m.BuildFinished("/cache/c\udcff/x.so", "key", cached=False, seconds=1.0)
+    assert m.decode_message(m.encode(finished)) == m.BuildFinished("/cache/c?/x.so", "key", False, 1.0)
+
+
+@pytest.mark.parametrize("part", ['"plan":{"workloads":[]}', '"plan":{"workloads":[{}]},"first_workload":-1'])
+def test_a_start_without_a_workload_to_start_with_is_refused(part: str) -> None:
+    with pytest.raises(m.ProtocolError, match="protocol 1"):
+        m.decode_command(f'{{"type":"Start","generation":1,{part}}}'.encode())

@@ -15,7 +15,9 @@ from app.core.plan import (
     DeviceError,
     Plan,
     ProfileError,
+    apply_override,
     copy_as_command,
+    made_out_device,
     on_devices,
     plan_from,
     read_profile,
@@ -177,7 +179,45 @@ def test_cells_of_a_sweep_that_cannot_run_are_kept_with_their_reason() -> None:
     assert "128 does not divide by 3" in plan.skipped[0].reason
 
 
+def test_a_flag_of_the_workload_takes_the_place_of_an_axis_of_the_sweep() -> None:
+    document = {"workload": {"batch": 2}, "sweep": {"seq_len": [16, 64], "embed_dim": [128, 256]}}
+    apply_override(document, "workload.seq_len=32")
+    assert [(w.seq_len, w.embed_dim) for w in plan_from(document).workloads] == [(32, 128), (32, 256)]
+    apply_override(document, "workload.embed_dim=64")
+    assert [(w.seq_len, w.embed_dim) for w in plan_from(document).workloads] == [(32, 64)]
+    apply_override(document, "sweep.seq_len=8,16")
+    assert [w.seq_len for w in plan_from(document).workloads] == [8, 16]
+
+
 GPU = Device("cuda:0", "CUDA:0 · card", usable=False, reason="no kernels for sm_61", command="pip install x")
+
+
+CPU = Device("cpu", "a processor")
+GOOD = Device("cuda:0", "a card")
+NO_CUDA = Device("cuda", "NVIDIA GPU", usable=False, reason="this torch is built for the CPU alone")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "there", "chosen", "usable"),
+    [
+        ("auto", (CPU,), "cpu", True),
+        ("auto", (CPU, GOOD), "cuda:0", True),
+        ("auto", (CPU, GPU), "cpu", True),
+        ("auto", (CPU, NO_CUDA), "cpu", True),
+        ("auto", (), "cpu", True),
+        ("cpu", (CPU, GOOD), "cpu", True),
+        ("cuda", (CPU, GOOD), "cuda:0", True),
+        ("cuda:0", (CPU, GPU), "cuda:0", False),
+        ("cuda:3", (CPU, GOOD), "cuda:3", False),
+        ("cuda", (CPU,), "cuda", False),
+        ("cuda", (CPU, NO_CUDA), "cuda", False),
+        ("cuda:1", (CPU, NO_CUDA), "cuda", False),
+    ],
+)
+def test_a_device_is_made_out(wanted: str, there: tuple[Device, ...], chosen: str, usable: bool) -> None:
+    workload, device = made_out_device(Workload(device=wanted), there)
+    assert (workload.device, device.usable) == (chosen, usable)
+    assert usable or device.reason
 
 
 def test_auto_takes_a_usable_gpu_and_otherwise_the_cpu() -> None:
@@ -195,6 +235,8 @@ def test_a_device_that_cannot_be_used_is_refused_with_the_way_out() -> None:
         on_devices(plan, Environment(devices=(Device("cpu", "CPU"), GPU)))
     with pytest.raises(DeviceError, match="no such device here; there is cpu"):
         on_devices(plan, Environment(devices=(Device("cpu", "CPU"),)))
+    with pytest.raises(DeviceError, match="device = cuda: NVIDIA GPU: this torch is built for the CPU alone"):
+        on_devices(plan, Environment(devices=(CPU, NO_CUDA)))
 
 
 def test_the_copied_command_measures_the_same_workload() -> None:
@@ -208,3 +250,16 @@ def test_the_copied_command_measures_the_same_workload() -> None:
     plan = read_profile(find_profile(words[2]), words[4::2])
     assert plan.workloads == (workload,)
     assert (plan.implementations, plan.baseline) == (("native", "sdpa"), "sdpa")
+
+
+def test_a_byte_order_mark_is_no_part_of_a_profile(tmp_path: Path) -> None:
+    path = tmp_path / "p.toml"
+    path.write_bytes(b"\xef\xbb\xbf[workload]\nbatch = 3\n")
+    assert read_profile(path).workloads[0].batch == 3
+
+
+def test_what_is_no_file_has_the_size_that_was_read() -> None:
+    if not Path("/dev/zero").exists():
+        pytest.skip("no /dev/zero")
+    with pytest.raises(ProfileError, match=r"is 1\.0 MB"):
+        read_profile(Path("/dev/zero"))

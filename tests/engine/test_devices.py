@@ -8,33 +8,8 @@ from typing import Any
 import pytest
 import torch
 
-from app.core.environment import Device
 from app.core.messages import Ready, decode_message, encode
 from app.engine import devices
-from tests.engine.support import TINY, with_
-
-CPU = Device("cpu", "a processor")
-GPU = Device("cuda:0", "a card", capability=(8, 6))
-OLD = Device("cuda:0", "GTX 1050", usable=False, reason="no code for it", remedy="whl/cu126")
-
-
-@pytest.mark.parametrize(
-    ("wanted", "there", "chosen", "usable"),
-    [
-        ("auto", (CPU,), "cpu", True),
-        ("auto", (CPU, GPU), "cuda:0", True),
-        ("auto", (CPU, OLD), "cpu", True),
-        ("cpu", (CPU, GPU), "cpu", True),
-        ("cuda", (CPU, GPU), "cuda:0", True),
-        ("cuda:0", (CPU, OLD), "cuda:0", False),
-        ("cuda:3", (CPU, GPU), "cuda:3", False),
-        ("cuda", (CPU,), "cuda", False),
-    ],
-)
-def test_a_device_is_made_out(wanted: str, there: tuple[Device, ...], chosen: str, usable: bool):
-    workload, device = devices.resolve(with_(TINY, device=wanted), there)
-    assert (workload.device, device.usable) == (chosen, usable)
-    assert usable or device.reason
 
 
 def test_the_environment_goes_over_the_wire():

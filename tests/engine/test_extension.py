@@ -131,16 +131,5 @@ def test_a_compile_error_names_source_and_line(environment: Sandbox, monkeypatch
     assert Path(build.failure.log_path).is_file()
 
 
-def test_old_entries_are_listed_and_removed(environment: Sandbox, built: _cache.Entry) -> None:
-    environment.adopt(built)
-    run(extension.ExtensionBuild(clean=True))
-    listed = extension.cache_overview()["entries"]
-    assert len(listed) == 2
-    assert all(entry["bytes"] > 0 for entry in listed)
-    freed = extension.clear_cache(keep=(built.key,))
-    assert freed > 0
-    assert [entry["key"] for entry in extension.cache_overview()["entries"]] == [built.key]
-
-
 def test_an_event_of_an_unknown_kind_is_passed_over() -> None:
     assert extension.translate({"event": "weather"}) is None

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
 
 from app.core import messages as m
-from app.engine.extension_link import LOOK_EVERY_S, ExtensionLink
+from app.engine.extension_link import CLEARING_S, LOOK_EVERY_S, ExtensionLink
 
 FINISHED = m.BuildFinished("/cache/a.so", "key-a", cached=False, seconds=3.0)
 FAILED = m.BuildFailed("no_compiler", "No C++ compiler was found.", remedies=("Install g++.", "Set CXX."))
@@ -136,3 +137,18 @@ def test_a_build_that_cannot_even_start_is_a_sentence():
     assert link.state == "failed"
     assert "self_attention_ext" in sent[0].sentence
     assert not link.building
+
+
+def test_closing_waits_a_moment_for_a_build_to_clear_its_folder_and_no_longer() -> None:
+    host = Host()
+    host.link.start()
+    (build,) = host.builds
+    build.news = [[], [FAILED]]
+    host.link.close()
+    assert build.cancelled
+    assert not build.is_running
+    stubborn = Host()
+    stubborn.link.start()
+    began = time.monotonic()
+    stubborn.link.close()
+    assert CLEARING_S <= time.monotonic() - began < 10 * CLEARING_S

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import pytest
@@ -53,12 +54,11 @@ def test_a_steady_speed_up_stops_early_because_it_is_known(stage: Stage):
 
 
 def test_a_restless_speed_up_stops_at_the_time_limit(stage: Stage):
-    costs = [1e-3]
+    costs = random.Random(0)
 
     def prepare(workload: Any, inputs: Any) -> Any:
         def call() -> torch.Tensor:
-            costs[0] = 5e-3 if costs[0] == 1e-3 else 1e-3
-            stage.device.queued += costs[0]
+            stage.device.queued += costs.uniform(1e-3, 5e-3)
             return inputs.x
 
         return call

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from self_attention_ext import _library
 
 from app.core.trace import count_calls, read, window_of
@@ -19,6 +20,7 @@ from app.core.workload import Workload
 from app.engine import profiler_child
 from app.engine.implementations import registry
 from app.engine.implementations.base import Implementation
+from app.engine.inputs import Inputs
 from app.engine.processes import child_environment
 from app.engine.profiler_child import Child
 from app.engine.profiler_protocol import (
@@ -153,6 +155,26 @@ def test_what_a_contender_raises_is_a_refusal_of_one_line(
     assert reply.id == 9
     assert says in reply.reason
     assert "\n" not in reply.reason
+
+
+@pytest.mark.parametrize(("workload", "wanted"), [(SMALL, False), (STEP, True)])
+def test_a_call_is_counted_under_the_samplers_gradient_mode(
+    child: Child, replace_native: Any, workload: Workload, wanted: bool
+) -> None:
+    modes: list[bool] = []
+
+    def prepare(workload: Workload, inputs: Inputs) -> Any:
+        def forward() -> torch.Tensor:
+            modes.append(torch.is_grad_enabled())
+            return inputs.x * 2
+
+        return forward
+
+    replace_native(Implementation(id="native", prepare=prepare))
+    before = torch.is_grad_enabled()
+    assert isinstance(child.answer(CountRequest(9, workload, "native")), CountPassed)
+    assert set(modes) == {wanted}
+    assert torch.is_grad_enabled() is before
 
 
 def test_an_unknown_implementation_is_refused_by_name(child: Child) -> None:

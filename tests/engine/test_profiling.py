@@ -381,6 +381,50 @@ def test_memory_from_before_the_call_offsets_nothing_when_freed(profiler: Profil
     assert profiler.profile(call).memory.peak_bytes == 4_000
 
 
+ALLOCATOR_PEAK = profiling._allocator_peak
+"""As it is, before `device_profiler` replaces it."""
+
+
+class Allocator:
+    """torch.cuda's statistics, fed by hand. `kept` stands for gradients that each call replaces."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = self.peak = 1_000  # inputs and parameters
+        self.kept = 0
+        monkeypatch.setattr(torch.cuda, "synchronize", lambda device: None)
+        monkeypatch.setattr(torch.cuda, "memory_allocated", lambda device: self.now)
+        monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda device: self.peak)
+        monkeypatch.setattr(torch.cuda, "reset_peak_memory_stats", self.reset)
+
+    def reset(self, device: str) -> None:
+        self.peak = self.now
+
+    def take(self, size: int) -> None:
+        self.now += size
+        self.peak = max(self.peak, self.now)
+
+    def release(self) -> None:
+        self.take(-self.kept)
+        self.kept = 0
+
+    def step(self) -> None:
+        self.release()
+        self.take(50)
+        self.take(200)
+        self.kept = 200
+        self.take(-50)
+
+
+def test_gradients_belong_to_the_memory_of_the_call_on_a_device_too(
+    monkeypatch: pytest.MonkeyPatch, device_profiler: Any
+) -> None:
+    profiler, _ = device_profiler(device_pass())
+    monkeypatch.setattr(profiling, "_allocator_peak", ALLOCATOR_PEAK)
+    device = Allocator(monkeypatch)
+    profiled = profiler.profile(device.step, device="cuda:0", release=device.release)
+    assert profiled.memory.peak_bytes == 250
+
+
 # ---- the trace -----------------------------------------------------------------------------------------
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import json
 import re
 from html.parser import HTMLParser
@@ -14,8 +15,9 @@ import pytest
 from app.core import messages as m
 from app.core.files import save
 from app.core.plan import Plan
+from app.core.results import all_entries
 from app.core.workload import Workload
-from app.exports import csv_samples
+from app.exports import csv_samples, svg_charts
 from app.exports.formats import FORMATS
 from tests import factories
 
@@ -62,6 +64,17 @@ def test_the_report_is_one_file_that_fetches_and_runs_nothing() -> None:
     text = " ".join(checker.words)
     for word in ("Native (step by step)", "Extension (ATen)", "FASTER", "1 + 1", "2.13.0+cpu", "noise floor"):
         assert word in text
+
+
+def test_a_charts_axis_counts_in_even_steps_however_short_the_calls() -> None:
+    tiny = factories.recording(rounds=60, scale=dict.fromkeys(factories.MEDIANS_S, 0.003))
+    axis = svg_charts.latency_chart(all_entries(tiny))
+    labels = re.findall(r'class="tick"[^>]*>([^<]+)<', axis)
+    values = [float(label) for label in labels]
+    steps = {round(after - before, 9) for before, after in itertools.pairwise(values)}
+    assert values[0] == 0
+    assert len(steps) == 1
+    assert 2 < values[-1] < 5  # 812.4 µs times 0.003
 
 
 @pytest.mark.parametrize("name", ["html", "md"])
@@ -120,3 +133,12 @@ def test_a_recording_without_a_sample_still_reports_why(tmp_path: Path) -> None:
     recording.apply(m.ContenderState(1, 0, "sdpa", "unavailable", "needs another device"))
     for name in ("html", "md", "csv"):
         assert re.search(rb"needs another device", FORMATS[name](recording))
+
+
+def test_samples_in_pieces_are_those_that_were_there_when_they_were_asked_for() -> None:
+    made = factories.recording(rounds=700)
+    whole = csv_samples.render(made)
+    pieces = csv_samples.pieces(made)
+    first = next(pieces)
+    factories.measure(made, ("native",), "native", 5, 20.0, {}, 9, first_round=700)
+    assert first + b"".join(pieces) == whole

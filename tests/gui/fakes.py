@@ -125,7 +125,8 @@ class FakeSession(QObject):
             now_s=(last or 0.0) + self.age_s,
             window_s=window_s,
             running=self.running and not self.paused,
-            paused=self.paused,
+            paused=self.paused and self.viewing is None,
+            recorded=self.viewing is not None,
             stale_s=self.stale_s,
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gc
 import statistics
 import sys
@@ -293,6 +294,29 @@ def test_the_difference_is_shown_only_where_evidence_is_wanting() -> None:
     found = difference_of(scenes.SCENES["unsure"]())
     assert found is not None
     assert found.low < 1 < found.high
+
+
+def test_interval_and_noise_floor_fill_the_axis_of_a_difference_whatever_the_tail() -> None:
+    shown = scenes.SCENES["unsure"]()
+    record = shown.record
+    assert record is not None
+    record.series["native"].seconds[::8] *= 100
+    found = difference_of(shown)
+    assert found is not None
+    speed = found.speed
+    floor = speed.noise_floor or 0.0
+    told = max(1 + floor, speed.high or 1.0) - min(1 - floor, speed.low or 1.0)
+    assert found.high - found.low < 6 * max(told, 0.05)
+    assert found.beyond == pytest.approx(1 / 8, abs=0.05)
+
+
+def test_a_recording_keeps_its_colours_and_a_pause_does_not() -> None:
+    made = factories.recording(rounds=40)
+    still = dataclasses.replace(scenes.snapshot(made), running=False)
+    recorded = LatencyData().picture(dataclasses.replace(still, recorded=True))
+    paused = LatencyData().picture(dataclasses.replace(still, paused=True))
+    assert (recorded.frozen, recorded.dimmed) == (True, False)
+    assert (paused.frozen, paused.dimmed) == (True, True)
 
 
 def test_densities_stand_on_one_axis_with_their_pins(qtbot) -> None:  # type: ignore[no-untyped-def]

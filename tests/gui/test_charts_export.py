@@ -87,8 +87,9 @@ def test_a_chart_that_was_never_shown_can_be_written(tmp_path: Path, qtbot) -> N
 def test_an_unknown_suffix_and_a_bad_place_are_sentences(live: LiveView, tmp_path: Path) -> None:
     with pytest.raises(ExportError, match=r"one\.jpg: a picture is written as \.png or \.svg"):
         export_widget(live.latency, tmp_path / "one.jpg")
+    (tmp_path / "file").write_text("")
     with pytest.raises(ExportError, match="cannot be written"):
-        export_widget(live.latency, tmp_path / "missing" / "one.png")
+        export_widget(live.latency, tmp_path / "file" / "one.png")
 
 
 def test_a_picture_replaces_the_old_one_whole(live: LiveView, tmp_path: Path, monkeypatch) -> None:  # type: ignore[no-untyped-def]

@@ -156,3 +156,22 @@ def test_before_anything_is_known_rows_wait(contenders: ContenderList) -> None:
 )
 def test_a_reason_is_cut_at_its_first_clause(reason: str, clause: str) -> None:
     assert short(reason) == clause
+
+
+@pytest.mark.parametrize("reason", ["a reason that is as long as a narrow row", "short"])
+def test_the_way_to_the_whole_reason_is_never_cut(contenders: ContenderList, reason: str) -> None:
+    contenders.resize(216, 300)
+    session = in_state("faster")
+    session.recording.apply(m.ContenderState(1, 0, "mha", "unavailable", reason))
+    show(contenders, session)
+    row = contenders.row("mha")
+    assert 0 < row.why.geometry().right() < row.width()
+
+
+def test_without_a_build_the_extensions_row_says_so_in_a_few_words(contenders: ContenderList) -> None:
+    session = in_state("build-failed")
+    long = "The compiler /opt/somewhere/bin/c++ ended with status 1 when it was asked for its version"
+    session.recording.apply(m.ContenderState(1, 0, "extension-aten", "unavailable", long))
+    show(contenders, session)
+    state = contenders.row("extension-aten").state
+    assert (state.reason, state.why) == ("the build failed", long)

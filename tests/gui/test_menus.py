@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QLineEdit, QWidget
+from PySide6.QtWidgets import QApplication, QLineEdit, QWidget
 from pytestqt.qtbot import QtBot
 
+from app.gui.keys import show_keys
 from app.gui.parts.buttons import Button
 from app.gui.parts.look import Look
 from app.gui.parts.menu import Menu, MenuAction, MenuItem, open_menu
@@ -110,3 +111,23 @@ def test_a_picker_opens_with_the_arrow_and_asks_for_its_entries_each_time(
     assert chosen.args == ["c"]
     picker.open()
     assert len(asked) == 2
+
+
+def test_tab_goes_round_inside_a_menu_and_never_below_it(window: QWidget, look: Look) -> None:
+    below = Button(look, "Below", parent=window)
+    below.show()
+    chosen: list[str] = []
+    menu = open_menu(window, look, [MenuItem("a", "First"), MenuItem("b", "Second")], chosen.append)
+    walked = []
+    for key in (Qt.Key.Key_Tab, Qt.Key.Key_Tab, Qt.Key.Key_Tab, Qt.Key.Key_Backtab):
+        QTest.keyClick(QApplication.focusWidget(), key)
+        walked.append(next((row.item.id for row in menu.rows if row.hasFocus()), "outside"))
+    assert walked == ["b", "a", "b", "a"]
+
+
+def test_a_sheet_without_controls_keeps_the_focus(window: QWidget, look: Look) -> None:
+    below = Button(look, "Below", parent=window)
+    below.show()
+    sheet = show_keys(window, look)
+    QTest.keyClick(sheet, Qt.Key.Key_Tab)
+    assert sheet.hasFocus()

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
+import shiboken6
 from PySide6.QtCore import QPoint, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QImage, QPainter
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QHBoxLayout, QWidget
+from PySide6.QtWidgets import QApplication, QHBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.gui import icons
@@ -282,6 +283,23 @@ def test_tabs_carry_news_as_a_word_too(qtbot: QtBot, look: Look) -> None:
     assert tabs.accessibleTabName(1) == "Build"
 
 
+@pytest.mark.parametrize("current", [0, 1, 2])
+def test_news_make_room_for_themselves_and_leave_every_tab_in_sight(
+    qtbot: QtBot, look: Look, window: QWidget, current: int
+) -> None:
+    tabs = TabStrip(look, ("Live", "Build", "System"))
+    row = QHBoxLayout(window)
+    row.addWidget(tabs)
+    row.addStretch(1)
+    tabs.setCurrentIndex(current)
+    before = tabs.tabRect(1).width()
+    for news in ("busy", "error", ""):
+        tabs.set_news(1, news)  # type: ignore[arg-type]
+        QApplication.processEvents()
+        assert tabs.tabRect(1).width() == before + (20 if news else 0)
+        assert all(tabs.rect().contains(tabs.tabRect(i)) for i in range(tabs.count()))
+
+
 def test_banners_do_not_pile_up_and_those_with_a_question_stay(qtbot: QtBot, look: Look) -> None:
     stack = BannerStack()
     qtbot.addWidget(stack)
@@ -329,6 +347,21 @@ def test_the_focus_ring_lies_two_pixels_outside_and_follows(
     second.setFocus(Qt.FocusReason.TabFocusReason)
     assert ring.geometry().center() == second.geometry().center()
     second.hide()
+    assert not ring.isVisible()
+
+
+def test_a_widget_that_is_deleted_while_it_has_the_focus_takes_its_ring_along(
+    qtbot: QtBot, look: Look, window: QWidget
+) -> None:
+    button = Button(look, "One", parent=window)
+    button.show()
+    ring = FocusRing(window, look)
+    window.activateWindow()
+    qtbot.waitUntil(lambda: window.isActiveWindow() and button.isVisible())
+    button.setFocus(Qt.FocusReason.TabFocusReason)
+    assert ring.target is button
+    shiboken6.delete(button)
+    assert ring.target is None
     assert not ring.isVisible()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,6 +13,9 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 from app.core import files
+from app.core import messages as m
+from app.core.journal import Journal
+from app.core.plan import Plan
 from app.core.workload import Workload
 from app.gui import worker_link
 from app.gui.journals import Journals
@@ -177,6 +181,16 @@ def test_a_silent_worker_is_called_stale_after_three_seconds(make: Make, qtbot: 
     assert session.stale_s == pytest.approx(6.0)
 
 
+def test_a_worker_that_never_gets_ready_is_stale_after_a_minute(make: Make, qtbot: QtBot) -> None:
+    now = [1000.0]
+    session = make("slow-start", clock=lambda: now[0])
+    session.start()
+    now[0] += 59.0
+    assert session.stale_s is None
+    now[0] += 2.0
+    assert session.stale_s == pytest.approx(61.0)
+
+
 def test_a_new_build_starts_a_new_worker_and_keeps_the_samples(make: Make, qtbot: QtBot) -> None:
     session = make("rebuild")
     session.start()
@@ -201,8 +215,6 @@ def test_a_worker_inside_a_long_call_is_replaced_when_the_workload_changes(make:
 
 
 def test_closing_is_bounded_even_for_a_worker_that_does_not_listen(make: Make, qtbot: QtBot) -> None:
-    import time
-
     session = make("deaf")
     session.start()
     qtbot.waitUntil(lambda: samples(session) > 5, timeout=8000)
@@ -278,3 +290,165 @@ def test_the_window_process_never_loads_torch(make: Make, qtbot: QtBot) -> None:
 
     code = "import app.gui.session, sys; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
+
+
+def test_a_full_disk_under_the_journal_is_said_once_and_measuring_goes_on(
+    make: Make, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def write(self: Journal, message: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    session = make()
+    said: list[str] = []
+    session.notice.connect(lambda level, text: said.append(text))
+    monkeypatch.setattr(Journal, "write", write)
+    session.start()
+    qtbot.waitUntil(lambda: session.live.sample_count > 0, timeout=10_000)
+    assert [text for text in said if "No space left" in text] == [
+        "unsaved work is no longer kept over a crash: [Errno 28] No space left on device"
+    ]
+    session.close()
+    session._flush()
+
+
+@pytest.mark.parametrize("when", ["worker starts", "worker dies", "worker restarted"])
+def test_an_open_file_outlives_its_worker(make: Make, qtbot: QtBot, tmp_path: Path, when: str) -> None:
+    path = tmp_path / "r.json"
+    files.save(factories.recording(Workload(seq_len=99, device="cpu"), rounds=40), path)
+    session = make()
+    if when == "worker starts":
+        session.open_recording(path)
+        session.start()
+    else:
+        session.start()
+        qtbot.waitUntil(lambda: session.environment is not None, timeout=8000)
+        session.open_recording(path)
+        if when == "worker dies":
+            os.kill(session.worker_pid or 0, signal.SIGKILL)
+            qtbot.waitUntil(lambda: session.environment is None, timeout=3000)
+        else:
+            session.restart_worker()
+    qtbot.waitUntil(lambda: session.environment is not None, timeout=8000)
+    qtbot.wait(100)
+    assert session.viewing == path
+    assert session.workload.seq_len == 99
+    session.close_recording()
+    qtbot.waitUntil(lambda: samples(session) > 5, timeout=8000)
+
+
+def test_contenders_of_an_open_file_are_compared_anew_and_it_stays_open(make: Make, tmp_path: Path) -> None:
+    path = tmp_path / "r.json"
+    files.save(factories.recording(Workload(device="cpu"), rounds=40), path)
+    session = make()
+    session.open_recording(path)
+    session.set_baseline("sdpa")
+    session.set_enabled(("native", "sdpa"))
+    session.restart()
+    snapshot = session.snapshot(60.0)
+    assert session.viewing == path
+    assert [entry.implementation for entry in snapshot.entries] == ["native", "sdpa"]
+    assert {entry.baseline for entry in snapshot.entries} == {"sdpa"}
+    assert snapshot.recorded
+    assert not snapshot.paused
+
+
+def test_what_is_switched_off_goes_out_of_sight_and_its_samples_stay(make: Make, qtbot: QtBot) -> None:
+    session = make()
+    session.start()
+    qtbot.waitUntil(lambda: samples(session) > 30, timeout=8000)
+    session.set_enabled(("native", "extension-aten"))
+    names = [entry.implementation for entry in session.snapshot(60.0).entries]
+    assert names == ["native", "extension-aten"]
+    assert len(session.live.current.series["sdpa"])  # type: ignore[union-attr]
+
+
+def test_figures_that_take_long_are_made_less_often(
+    make: Make, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = 0
+
+    def slow(*_: object) -> tuple[()]:
+        nonlocal made
+        made += 1
+        time.sleep(0.05)
+        return ()
+
+    monkeypatch.setattr("app.gui.figures.entries_of", slow)
+    session = make()
+    session.start()
+    qtbot.waitUntil(lambda: samples(session) > 5, timeout=8000)
+    begun, made = time.monotonic(), 0
+    while time.monotonic() - begun < 1.2:
+        session.snapshot(60.0)
+        qtbot.wait(20)
+    assert 1 <= made <= 4
+    session.set_baseline("sdpa")
+    before = made
+    session.snapshot(60.0)
+    assert made == before + 1
+
+
+def a_journal(path: Path, messages: int) -> Path:
+    """A journal that takes a while to read."""
+    work = Workload(seq_len=99, device="cpu")
+    plan = Plan((work,), ("native",), "native", title="Long")
+    written = Journal(path)
+    written.write(m.Start(1, plan, True))
+    for number in range(messages):
+        sample = m.Sample(number, 0, 1000.0 + number, 1e-3, 1)
+        written.write(m.Samples(1, 0, 7, ("native",), (sample,)))
+    written.close(remove=False)
+    return path
+
+
+def test_a_long_journal_is_read_while_the_window_goes_on(
+    make: Make, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.gui.journal_reader.SLICE_S", 0.0)
+    path = a_journal(tmp_path / "20260101-120000-99.jsonl", 1000)
+    session = make()
+    session.open_recording(path)
+    assert session.viewing is None
+    qtbot.waitUntil(lambda: session.viewing == path, timeout=5000)
+    assert session.recording.sample_count == 1000
+    assert session.workload.seq_len == 99
+
+
+def test_a_session_closed_while_it_reads_a_journal_reads_no_more(
+    make: Make, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.gui.journal_reader.SLICE_S", 0.0)
+    session = make()
+    session.open_recording(a_journal(tmp_path / "20260101-120000-99.jsonl", 1000))
+    session.close()
+    qtbot.wait(50)
+    assert session.viewing is None
+
+
+def test_a_journal_without_a_measurement_is_one_error_and_no_more(
+    make: Make, qtbot: QtBot, tmp_path: Path
+) -> None:
+    path = tmp_path / "20260101-120000-99.jsonl"
+    path.write_bytes(b"no message" + bytes([10]))
+    session = make()
+    notices: list[str] = []
+    session.notice.connect(lambda level, text: notices.append(text))
+    with pytest.raises(files.RecordingError, match="no measurement"):
+        session.open_recording(path)
+    assert notices == []
+
+
+def test_nothing_is_heard_of_a_worker_after_the_session_closed(make: Make, qtbot: QtBot) -> None:
+    session = make()
+    session.start()
+    qtbot.waitUntil(lambda: samples(session) > 5, timeout=8000)
+    heard: list[object] = []
+    session.close()
+    before = samples(session)
+    session.notice.connect(lambda *text: heard.append(text))
+    # The event loop may go on, as under a file dialog that is still open, and find more in the pipe.
+    assert session._link is not None
+    session._link.received.emit(m.Notice("info", "late", 0.0))
+    qtbot.wait(100)
+    assert samples(session) == before
+    assert heard == []

@@ -11,9 +11,11 @@ from PySide6.QtGui import QGuiApplication
 
 from app.core import messages as m
 from app.core.build import LOG_LINES_KEPT, BuildState
+from app.gui.controls.build_chip import words_of
 from app.gui.parts.text import recorded_overflows
 from app.gui.snapshot import Snapshot
 from app.gui.theme import DARK, LIGHT, Theme, Type
+from app.gui.verdict_words import progress_of
 from app.gui.views.build import BuildView
 from app.gui.views.build_cache import read_entry
 from app.gui.views.build_steps import steps_of, sums_of
@@ -267,3 +269,45 @@ def test_a_change_of_theme_keeps_the_log_and_the_card(view: BuildView) -> None:
     view.set_theme(LIGHT)
     assert view.log.toPlainText() == before
     assert before
+
+
+def test_the_number_of_files_is_the_builds_not_that_of_those_begun() -> None:
+    build = BuildState()
+    build.apply(m.BuildStep("compile", "started"))
+    build.apply(m.BuildSource("autograd.cpp", "started", 1, 9, 0, 0.0))
+    build.apply(m.BuildProgress(0, 9, 1.0, 40.0))
+    assert steps_of(build)[1].title == "Compile 9 files"
+
+
+@pytest.mark.parametrize("ending", ["failed", "abandoned"])
+def test_no_step_goes_on_after_its_build(ending: str) -> None:
+    build = BuildState()
+    build.apply(m.BuildStep("check", "started"))
+    if ending == "failed":
+        build.apply(m.BuildFailed("no_compiler", "There is no compiler"))
+    else:
+        build.abandoned()
+    step = steps_of(build)[0]
+    assert (step.state, step.now) == ("failed", "stopped")
+
+
+def test_every_bar_of_a_build_is_as_far_as_the_others(view: BuildView) -> None:
+    shown = scenes.SCENES["first build"]()
+    build = shown.recording.build
+    view.show()
+    view.show_snapshot(shown)
+    assert build.share is not None
+    assert view.progress._bar.share == build.share
+    assert words_of(build).share == build.share
+    assert progress_of(build)[2] == build.share
+
+
+def test_work_that_goes_on_counts_as_work(view: BuildView) -> None:
+    made = scenes.begun()
+    made.apply(m.BuildStep("compile", "started"))
+    for job, source in enumerate(("autograd.cpp", "operators.cpp")):
+        made.apply(m.BuildSource(source, "started", job + 1, 9, job, 2.0 * job))
+    made.apply(m.BuildProgress(0, 9, 12.0, 40.0))
+    view.show()
+    view.show_snapshot(scenes.snapshot(made))
+    assert view.sources.caption == "22.0 s of work, 12.0 s on 2 jobs"

@@ -147,3 +147,11 @@ def test_rows_are_not_made_anew_while_nothing_changes(view: SystemView) -> None:
         view._draw(scenes.snapshot(made, now_s=factories.START_S + 60 + step))
     assert view.check_rows is rows
     assert len(view.findChildren(QWidget)) == widgets
+
+
+def test_lines_of_the_doctor_stand_apart(view: SystemView) -> None:
+    view.resize(1128, 624)
+    view.show_snapshot(scenes.snapshot(full()))
+    view.show()
+    view.grab()
+    assert min(row.height() for row in view.check_rows) >= 30

@@ -15,8 +15,9 @@ from pytestqt.qtbot import QtBot
 
 from app.core import files
 from app.gui.journals import Found
+from tests import factories
 from tests.gui.conftest import Maker
-from tests.gui.fakes import calls
+from tests.gui.fakes import FakeSession, calls
 from tests.gui.states import in_state
 
 pytestmark = pytest.mark.gui
@@ -168,3 +169,36 @@ def test_notices_of_the_session_are_lines_that_can_be_put_away(qtbot: QtBot, mak
     assert banner.text == "The worker was killed; it was restarted"
     banner.dismiss.click()
     qtbot.waitUntil(lambda: not window.banners.banners())
+
+
+def test_hours_of_samples_are_exported_while_the_window_goes_on(
+    qtbot: QtBot, make: Maker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window = make(FakeSession(factories.recording(rounds=4_000)))
+    path = tmp_path / "all.csv"
+    answer(monkeypatch, path)
+    window.commands.export("samples")
+    assert window.banners.banners()[-1].text == f"Writing {path}"
+    assert not path.exists()
+    qtbot.waitUntil(lambda: window.banners.banners()[-1].text == f"Written: {path}", timeout=20_000)
+    assert len(path.read_text().splitlines()) == window.session.recording.sample_count + 1
+
+
+def test_an_export_under_way_leaves_nothing_when_the_window_closes(
+    make: Maker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window = make(FakeSession(factories.recording(rounds=4_000)))
+    answer(monkeypatch, tmp_path / "all.csv")
+    window.commands.export("samples")
+    window.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_samples_that_cannot_be_written_are_a_line_in_the_window(
+    make: Maker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window = make()
+    (tmp_path / "file").write_text("")
+    answer(monkeypatch, tmp_path / "file" / "all.csv")
+    window.commands.export("samples")
+    assert "was not written" in window.banners.banners()[-1].text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication
@@ -13,7 +14,7 @@ from app.core.environment import Environment
 from app.core.fields import fields_of
 from app.core.launch import profiles
 from app.core.workload import Workload
-from app.gui.controls.explanation import goes_on_with, replaced
+from app.gui.controls.explanation import goes_on_with
 from app.gui.controls.workload_form import EMIT_MS, WorkloadForm, choice_title
 from app.gui.parts.look import Look
 from tests import factories
@@ -141,10 +142,15 @@ def test_an_impossible_combination_is_explained_and_the_last_possible_one_goes_o
 
 def test_the_sentence_names_whatever_differs_from_what_runs() -> None:
     valid = Workload(embed_dim=128, num_heads=8)
-    assert goes_on_with(replaced(valid, embed_dim=100), valid) == "The run goes on with embedding 128."
-    both = replaced(valid, embed_dim=100, num_heads=3)
+    assert (
+        goes_on_with(msgspec.structs.replace(valid, embed_dim=100), valid)
+        == "The run goes on with embedding 128."
+    )
+    both = msgspec.structs.replace(valid, embed_dim=100, num_heads=3)
     assert goes_on_with(both, valid) == "The run goes on with embedding 128 and 8 heads."
-    assert goes_on_with(replaced(valid, num_heads=3), replaced(valid, num_heads=1)).endswith("1 head.")
+    assert goes_on_with(
+        msgspec.structs.replace(valid, num_heads=3), msgspec.structs.replace(valid, num_heads=1)
+    ).endswith("1 head.")
 
 
 def test_a_burst_that_ends_impossible_still_tells_its_last_possible_value(
@@ -230,7 +236,7 @@ def test_the_profiles_that_ship_are_offered_and_named_when_they_fit(qtbot: QtBot
         form.profile.chosen.emit(quick.id)
     plan, path = chosen.args
     assert Path(quick.id) == path
-    form.set_workload(replaced(plan.workloads[0], device="cpu"))
+    form.set_workload(msgspec.structs.replace(plan.workloads[0], device="cpu"))
     assert form.profile.text() == "Quick look"
 
 
@@ -253,3 +259,28 @@ def test_the_fields_stand_in_reading_order_for_tab(qtbot: QtBot, form: WorkloadF
         seen.append(QApplication.focusWidget())
     rows = [form.row(name) for name in ("batch", "seq_len", "embed_dim", "num_heads")]
     assert seen == [widget for row in rows for widget in (row.slider, row.field)]
+
+
+def test_what_is_changed_beside_an_impossible_field_is_measured_all_the_same(
+    qtbot: QtBot, form: WorkloadForm, told: list[Workload]
+) -> None:
+    form.row("num_heads").field.setValue(12)
+    form.segmented("mode").segment("forward_backward").click()
+    settle(qtbot)
+    assert told[-1].mode == "forward_backward"
+    assert told[-1].num_heads == Workload().num_heads
+    assert form.row("num_heads").number() == 12
+    assert not form.explanation.isHidden()
+
+
+def test_a_workload_is_named_after_the_profile_that_has_it_alone(look: Look, qtbot: QtBot) -> None:
+    from app.core.launch import find_profile
+    from app.core.plan import read_profile
+    from app.gui.controls.profile_picker import ProfilePicker
+
+    picker = ProfilePicker(look)
+    qtbot.addWidget(picker)
+    plan = read_profile(find_profile("training_step"))
+    assert plan.workloads[0] in read_profile(find_profile("seed_table")).workloads
+    picker.show_workload(plan.workloads[0])
+    assert picker.text() == plan.title

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from self_attention_ext import _cache, _driver, _sources
+from self_attention_ext import _cache, _driver, _library, _sources
 from self_attention_ext._lock import Lock
 
 from tests.native.conftest import LOAD, Sandbox, finish, only
@@ -95,7 +95,8 @@ def test_a_warm_start_runs_no_compiler_even_one_that_is_missing(sandbox: Sandbox
 
 def test_importing_starts_no_process_and_touches_no_cache(sandbox: Sandbox) -> None:
     code = (
-        "import sys; started = []\n"
+        # torch's own import starts a process in some releases.
+        "import sys, torch; started = []\n"
         "sys.addaudithook(lambda name, args: started.append(name) if name in "
         "('subprocess.Popen', 'os.fork', 'os.posix_spawn', 'os.exec', 'os.system') else None)\n"
         "import self_attention_ext\n"
@@ -284,6 +285,18 @@ def test_a_source_that_does_not_compile_is_named_with_its_first_error(sandbox: S
     assert sandbox.leftovers() == []
 
 
+def test_a_build_asks_no_ninja_not_even_a_broken_one_that_comes_first(sandbox: Sandbox) -> None:
+    mark = sandbox.folder / "asked"
+    ninja = sandbox.compiler.parent / "ninja"
+    ninja.write_text(f"#!/bin/sh\ntouch {mark}\nexit 1\n")
+    ninja.chmod(0o755)
+    # Nothing else is on PATH: the compiler's own shell script names its interpreter in full.
+    result = sandbox.load(PATH=str(sandbox.compiler.parent))
+    assert result["code"] == 0, result
+    assert sandbox.started()
+    assert not mark.exists()
+
+
 def test_paths_with_blanks_and_other_alphabets_build(sandbox: Sandbox, tmp_path: Path) -> None:
     folder = tmp_path / "a b" / "Юзер-é"
     sources = folder / "native"
@@ -362,6 +375,29 @@ def test_a_cached_library_that_does_not_load_is_rebuilt_once_and_that_is_said(sa
     assert result["code"] == 3
     assert result["events"][-1]["event"] == "failed"
     assert "/nonexistent/c++" in result["events"][-1]["sentence"]
+
+
+def test_a_library_built_ahead_of_time_that_does_not_load_gives_way_to_the_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = tmp_path / "_C.so"
+    broken.write_bytes(b"no library")
+    monkeypatch.setattr(_library, "_loaded", None)
+    monkeypatch.setattr(_library, "ahead_of_time", lambda: (broken, ""))
+
+    def refuse(path: Path, key: str) -> None:
+        raise OSError(f"{path}: invalid ELF header")
+
+    monkeypatch.setattr(_library, "load", refuse)
+    started: list[bool] = []
+    builder = _driver.Builder(cache_dir=str(tmp_path / "cache"))
+    monkeypatch.setattr(builder, "_spawn", lambda: started.append(True))
+    builder.start()
+    (said,) = only(builder.poll(), "log")
+    assert said["level"] == "warning"
+    assert "_C.so, built ahead of time, does not load" in said["text"]
+    assert "invalid ELF header" in said["text"]
+    assert started == [True]
 
 
 def test_a_library_that_never_loads_ends_with_a_sentence(sandbox: Sandbox) -> None:

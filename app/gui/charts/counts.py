@@ -95,7 +95,7 @@ class CountsChart(PaintedChart):
 
     def show_snapshot(self, snapshot: Snapshot) -> None:
         titles, rows = rows_of(snapshot)
-        frozen = snapshot.paused or snapshot.stale_s is not None
+        frozen = snapshot.dimmed
         self.title = "Kernel launches" if snapshot.on_gpu else "Calls per call"
         self.caption = "per call" if snapshot.on_gpu else "in a profiled pass"
         if self.has_backward_in(rows):

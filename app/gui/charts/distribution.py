@@ -17,7 +17,7 @@ from app.core.curves import Density, density, drawable, log_density
 from app.core.results import Entry
 from app.core.series import paired
 from app.core.statistics import SpeedUp
-from app.core.text import number, times
+from app.core.text import number, percent, times
 from app.core.ticks import between, logarithmic, tick_label, value_label
 from app.gui.charts.painted import PaintedChart
 from app.gui.charts.painting import CENTRE, LEFT, RIGHT, dashed, width_of, write
@@ -34,6 +34,8 @@ MAX_SAMPLES = 4_000
 
 _AXIS = 22
 _LABEL_ROW = 14
+_REACH = 2
+"""How far the axis of a difference goes beyond interval and noise floor, in their width."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,8 @@ class Difference:
     height: Array
     low: float
     high: float
+    beyond: float
+    """Share of the rounds that lie beyond `low` and `high`."""
 
 
 def humps_of(snapshot: Snapshot) -> Humps | None:
@@ -118,14 +122,18 @@ def difference_of(snapshot: Snapshot) -> Difference | None:
         return None
     speed = entry.speed_up
     floor = speed.noise_floor or 0.0
-    low = min(float(np.percentile(ratios, 1)), 1 - floor, speed.low or 1.0)
-    high = max(float(np.percentile(ratios, 99)), 1 + floor, speed.high or 1.0)
+    least, most = min(1 - floor, speed.low or 1.0), max(1 + floor, speed.high or 1.0)
+    # A busy machine makes ratios of a hundred: beside them interval and floor would be a single line.
+    reach = max(_REACH * (most - least), 0.05)
+    low = min(max(float(np.percentile(ratios, 1)), least - reach), least)
+    high = max(min(float(np.percentile(ratios, 99)), most + reach), most)
     room = max(0.06 * (high - low), 0.01)
     low, high = max(0.0, low - room), high + room
     drawn = density(ratios, low, high)
     if drawn is None:
         return None
-    return Difference(entry.implementation, snapshot.baseline, speed, *drawn, low, high)
+    beyond = int(((ratios < low) | (ratios > high)).sum()) / ratios.size
+    return Difference(entry.implementation, snapshot.baseline, speed, *drawn, low, high, beyond)
 
 
 class DistributionChart(PaintedChart):
@@ -138,14 +146,17 @@ class DistributionChart(PaintedChart):
         self._frozen = False
 
     def show_snapshot(self, snapshot: Snapshot) -> None:
-        self._frozen = snapshot.paused or snapshot.stale_s is not None
+        self._frozen = snapshot.dimmed
         self._difference = difference_of(snapshot)
         if self._difference is not None:
             one = self._difference
             base = style_of(one.baseline, self.look.theme).short
             self._humps = None
             self.title = f"Difference to {base}"
-            self.caption = f"{base} ÷ {style_of(one.name, self.look.theme).short}, per paired round"
+            ratio = f"{base} ÷ {style_of(one.name, self.look.theme).short}"
+            self.caption = f"{ratio}, per paired round"
+            if one.beyond > 0.03:
+                self.caption = f"{ratio} · {percent(one.beyond)} of rounds beyond"
         else:
             self._humps = humps_of(snapshot)
             self.title = "Latency distribution"

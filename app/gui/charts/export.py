@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from pathlib import Path
 
 from PySide6.QtCore import QBuffer, QByteArray, QIODevice, QPoint, QRect, QRectF, QSize
@@ -11,6 +10,7 @@ from PySide6.QtGui import QImage, QPainter, QRegion
 from PySide6.QtSvg import QSvgGenerator
 from PySide6.QtWidgets import QWidget
 
+from app.core.files import write_atomically
 from app.gui.charts.painted import PaintedChart
 from app.gui.charts.painting import LEFT, width_of, write
 from app.gui.parts.look import Look
@@ -37,7 +37,10 @@ def export_widget(widget: QWidget, path: str | os.PathLike[str]) -> None:
     if widget.width() < 60 or widget.height() < 40:
         widget.resize(_DEFAULT)
     data = _png(widget) if suffix == ".png" else _svg(widget)
-    _replace(target, data)
+    try:
+        write_atomically(target, data)
+    except OSError as error:
+        raise ExportError(f"{target}: cannot be written: {error.strerror or error}") from error
 
 
 def _whole(widget: QWidget) -> QSize:
@@ -129,17 +132,3 @@ def _render(painter: QPainter, widget: QWidget) -> None:
         scene(painter, QRectF(widget.rect()))
     else:
         widget.render(painter, QPoint(0, 0), QRegion(QRect(QPoint(0, 0), widget.size())))
-
-
-def _replace(target: Path, data: bytes) -> None:
-    try:
-        handle, scratch = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(data)
-            os.replace(scratch, target)
-        except BaseException:
-            Path(scratch).unlink(missing_ok=True)
-            raise
-    except OSError as error:
-        raise ExportError(f"{target}: cannot be written: {error.strerror}") from error

@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QGraphicsPathItem, QGraphicsView
 from app.core.text import number
 from app.core.ticks import value_label
 from app.gui.charts.latency_data import Curve, LatencyData, Picture, band, reading, split
-from app.gui.charts.latency_items import Frame, Overlay, Scene, role_colour, y_ticks_for
+from app.gui.charts.latency_items import Frame, Overlay, Scene, y_ticks_for
 from app.gui.charts.style import faded, style_of
 from app.gui.parts.look import Look, Part
 from app.gui.snapshot import Snapshot
@@ -39,8 +39,8 @@ class _Line:
             # Wide antialiased pens are an order of magnitude faster in segments.
             item.setSegmentedLineMode("on")
 
-    def draw(self, curve: Curve, look: Look, frozen: bool) -> None:
-        colour = role_colour(look, frozen, style_of(curve.name, look.theme).colour)
+    def draw(self, curve: Curve, look: Look, dimmed: bool) -> None:
+        colour = look.colour("text_secondary") if dimmed else style_of(curve.name, look.theme).colour
         steady, disturbed = split(curve)
         self.steady.setData(x=curve.x, y=steady, pen=pg.mkPen(colour, width=2))
         self.disturbed.setData(x=curve.x, y=disturbed, pen=pg.mkPen(faded(colour, 0.75), width=1))
@@ -158,7 +158,7 @@ class LatencyChart(pg.GraphicsView, Part):  # type: ignore[misc]
         while len(self._lines) < len(picture.curves):
             self._lines.append(_Line(self._box))
         for line, curve in zip(self._lines, picture.curves, strict=False):
-            line.draw(curve, self.look, picture.frozen)
+            line.draw(curve, self.look, picture.dimmed)
         for line in self._lines[len(picture.curves) :]:
             line.hide()
         whole = QRectF(0, 0, width, height)

@@ -65,6 +65,9 @@ class Picture:
     anchor_s: float
     span_s: float
     frozen: bool
+    """Whether the right edge is the last sample rather than now."""
+    dimmed: bool = False
+    """Whether the curves are grey."""
 
     @property
     def top_us(self) -> float:
@@ -101,7 +104,7 @@ class LatencyData:
         record = snapshot.record
         names = [e.implementation for e in snapshot.entries if not is_hidden(e.implementation)]
         series = {n: record.series[n] for n in names if record is not None and len(record.series.get(n, ()))}
-        frozen = snapshot.paused or not snapshot.running or snapshot.stale_s is not None
+        frozen = snapshot.dimmed or not snapshot.running
         newest = max((float(s.at_s[-1]) for s in series.values()), default=snapshot.now_s)
         # A run that stands still must not scroll out of sight.
         anchor = newest if frozen else max(snapshot.now_s, newest)
@@ -121,7 +124,8 @@ class LatencyData:
             for event in snapshot.recording.events
             if anchor - span <= event.at_s <= anchor
         )
-        return Picture(tuple(curves), merged(marked), events, anchor, span, frozen)
+        dimmed = frozen and not snapshot.recorded
+        return Picture(tuple(curves), merged(marked), events, anchor, span, frozen, dimmed)
 
     def _buckets(self, name: str, series: Series, span: float, since: float) -> tuple[Buckets, float]:
         kept = self._rolling.get(name)

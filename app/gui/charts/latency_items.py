@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QColor, QPainter, QPen
+from PySide6.QtGui import QPainter, QPen
 from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
 
 from app.core.catalog import CONTENDERS
@@ -168,10 +168,10 @@ class Overlay(_Pixels):
         name_font, value_font = s.look.font(12, 500), s.look.font(12, 700)
         wanted = [s.y(c.last[1]) for c in curves]
         places = pushed_apart(wanted, LABEL_GAP, s.plot.top() - 2, s.plot.bottom() - 4)
-        text = s.look.colour("text_secondary" if s.picture.frozen else "text")
+        text = s.look.colour("text_secondary" if s.picture.dimmed else "text")
         for curve, y, place in zip(curves, wanted, places, strict=True):
             style = style_of(curve.name, s.look.theme)
-            colour = s.look.colour("text_secondary") if s.picture.frozen else style.colour
+            colour = s.look.colour("text_secondary") if s.picture.dimmed else style.colour
             # A line that is still measured ends at now; half a bucket of jitter would only tremble.
             x = s.plot.right() if curve.live else s.x(curve.last[0])
             start = s.plot.right() + _LEADER
@@ -253,8 +253,3 @@ def short_event(text: str) -> str:
 
 def _is_free(taken: list[tuple[int, float, float]], row: int, left: float, right: float) -> bool:
     return all(r != row or right + 8 < start or left > end + 8 for r, start, end in taken)
-
-
-def role_colour(look: Look, frozen: bool, own: QColor) -> QColor:
-    """A curve's colour: its own, or the grey of a run that stands still."""
-    return look.colour("text_secondary") if frozen else own

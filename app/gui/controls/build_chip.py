@@ -38,8 +38,7 @@ def words_of(build: BuildState) -> BuildWords:
         progress = build.progress
         if progress is not None and progress.total:
             count = f"{progress.done}/{progress.total}"
-            share = progress.done / progress.total
-            return BuildWords("busy", f"Extension compiling {count}", f"compiling {count}", share)
+            return BuildWords("busy", f"Extension compiling {count}", f"compiling {count}", build.share)
         step = next((s.step for s in reversed(list(build.steps.values())) if s.state == "started"), "")
         words = {
             "check": "Checking the compiler",

@@ -150,6 +150,8 @@ class ContenderRow(QCheckBox, Part):
         if self.state.reason:
             left = _TITLE_LEFT + width_of(self.state.reason + " · ", self.look.font(12))
             size = self.why.sizeHint()
+            # A long reason gives way: without the way to the whole of it, it would be worth nothing.
+            left = min(left, self.width() - size.width())
             self.why.setGeometry(int(left), int(line.bottom()) - 6, size.width(), size.height())
 
     def paintEvent(self, event: QPaintEvent) -> None:
@@ -175,8 +177,8 @@ class ContenderRow(QCheckBox, Part):
         if state.reason:
             painter.setFont(look.font(12))
             painter.setPen(look.colour("error" if state.level == "failed" else "text_tertiary"))
-            below = QRectF(_TITLE_LEFT, line.bottom() - 6, self.width() - _TITLE_LEFT, 18)
-            draw_text(painter, below, f"{state.reason} ·")
+            below = QRectF(_TITLE_LEFT, line.bottom() - 6, self.why.x() - 4 - _TITLE_LEFT, 18)
+            draw_text(painter, below, f"{state.reason} ·", may_elide=True)
 
     def _title_for(self, room: float) -> str:
         """The longest of the names that fits: `Native (step by step)`, `Native`."""

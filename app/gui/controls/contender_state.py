@@ -84,7 +84,9 @@ def _row(
     status = record.status.get(name, Status()) if record is not None else Status()
     base = RowState(name, title, checked, is_baseline)
     if status.state == "unavailable":
-        return _with(base, reason=short(status.reason), status=status, level="unavailable")
+        no_build = contender(name).needs_extension and recording.build.state == "failed"
+        said = "the build failed" if no_build else short(status.reason)
+        return _with(base, reason=said, status=status, level="unavailable")
     if not checked:
         return base
     if status.state == "failed":

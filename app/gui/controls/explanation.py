@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import msgspec
 from PySide6.QtCore import QRectF, Signal
 from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
@@ -83,8 +82,3 @@ class Explanation(QWidget, Part):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         draw_icon(QPainter(self), "error", QRectF(0, 0, 16, 16), self.look.colour("error"))
-
-
-def replaced(workload: Workload, **values: object) -> Workload:
-    """A workload with some fields changed."""
-    return msgspec.structs.replace(workload, **values)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import msgspec
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QWidget
 
 from app.core.launch import profiles
 from app.core.plan import Plan, ProfileError, read_profile
 from app.core.workload import Workload
-from app.gui.controls.explanation import replaced
 from app.gui.parts.look import Look
 from app.gui.parts.menu import MenuItem
 from app.gui.parts.picker import Picker
@@ -53,8 +53,10 @@ class ProfilePicker(Picker):
         return plan
 
     def show_workload(self, workload: Workload) -> None:
-        """Name the profile that this workload is from, the one last picked first."""
-        order = sorted(self._plans, key=lambda path: path != self._current)
+        """Name the profile that this workload is from: the one last picked, else the one most its own."""
+        order = sorted(
+            self._plans, key=lambda path: (path != self._current, len(self._plans[path].workloads))
+        )
         hit = next((path for path in order if _same(self._plans[path], workload)), None)
         self._current = hit or self._current
         self.set_text(self._plans[hit].title if hit is not None else CUSTOM)
@@ -98,4 +100,4 @@ class ProfilePicker(Picker):
 
 
 def _same(plan: Plan, workload: Workload) -> bool:
-    return any(replaced(w, device=workload.device) == workload for w in plan.workloads)
+    return any(msgspec.structs.replace(w, device=workload.device) == workload for w in plan.workloads)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
+import msgspec
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QApplication, QHBoxLayout, QSizePolicy, QSpacerItem, QVBoxLayout, QWidget
 
@@ -16,7 +17,7 @@ from app.core.text import NOTHING, flops, number
 from app.core.workload import Workload
 from app.gui.controls.coalesce import Coalescer
 from app.gui.controls.devices import COPY, OPEN_SYSTEM, command_for, device_items, note_of, title_of
-from app.gui.controls.explanation import Explanation, replaced
+from app.gui.controls.explanation import Explanation
 from app.gui.controls.profile_picker import ProfilePicker
 from app.gui.parts.buttons import TextLink
 from app.gui.parts.fields import FieldRow
@@ -32,7 +33,7 @@ _SEGMENTS_AT_MOST = 3
 
 
 class WorkloadForm(QWidget, Part):
-    """Keeps the last workload that can run: an impossible one is explained and changes nothing.
+    """Keeps the last workload that can run: a field that makes it impossible is explained and waits.
 
     `workload_changed` comes at most every 50 ms while a control is dragged or a key held, and always
     with the final value. `plan_chosen` tells a profile's plan and its file.
@@ -228,18 +229,22 @@ class WorkloadForm(QWidget, Part):
     def _set(self, name: str, value: object) -> None:
         if getattr(self._draft, name) == value:
             return
-        self._draft = replaced(self._draft, **{name: value})
-        if self._draft.problems:
+        self._draft = msgspec.structs.replace(self._draft, **{name: value})
+        can_run = self._draft
+        if can_run.problems:
+            # Only the field at fault waits: what else is changed meanwhile goes on with its last good value.
+            can_run = msgspec.structs.replace(self._valid, **{name: value})
+        if can_run.problems:
             # What waits to be passed on is the last one that could run: it goes out all the same.
             self._show()
             return
-        self._valid = self._draft
+        self._valid = can_run
         self._show()
         self._emit.put(self._valid)
 
     def _reset(self) -> None:
         self._emit.drop()
-        self._valid = self._draft = replaced(Workload(), device=self._valid.device)
+        self._valid = self._draft = msgspec.structs.replace(Workload(), device=self._valid.device)
         self._show()
         self._emit.put(self._valid)
 
@@ -293,7 +298,9 @@ class WorkloadForm(QWidget, Part):
     def _impossible(self, name: str, steps: Sequence[int]) -> frozenset[int]:
         """Steps that would make a combination that cannot run. Where none of them helps, the trouble is
         another field's and this one carries no cross."""
-        bad = frozenset(step for step in steps if replaced(self._draft, **{name: step}).problems)
+        bad = frozenset(
+            step for step in steps if msgspec.structs.replace(self._draft, **{name: step}).problems
+        )
         about_this = any(problem.field == name for problem in self._draft.problems)
         return bad if about_this or len(bad) < len(steps) else frozenset()
 

@@ -23,9 +23,6 @@ def draw_card(painter: QPainter, look: Look, rect: QRectF) -> None:
 class Card(QWidget, Part):
     """`body` is where the content goes, `tools` the row at the right of the head."""
 
-    # Qt's `actions()` is of no use on a card.
-    actions: QHBoxLayout  # type: ignore[assignment]
-
     def __init__(self, look: Look, title: str, subtitle: str = "", parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.look = look

@@ -5,6 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import QEvent, QObject, QPoint, QRect, QRectF, Qt
 from PySide6.QtGui import QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QApplication, QWidget
+from shiboken6 import isValid
 
 from app.gui.parts.look import Look, Part
 from app.gui.theme import CONTROL_RADIUS
@@ -35,7 +36,9 @@ class FocusRing(QWidget, Part):
 
     def _focus_changed(self, old: QWidget | None, new: QWidget | None) -> None:
         for widget in self._watched:
-            widget.removeEventFilter(self)
+            # The focus also leaves a widget because it is being deleted.
+            if isValid(widget):
+                widget.removeEventFilter(self)
         self._watched = []
         self._target = None
         if new is not None and hasattr(new, "ring_radius") and self._window.isAncestorOf(new):

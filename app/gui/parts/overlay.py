@@ -9,6 +9,7 @@ from __future__ import annotations
 from PySide6.QtCore import QEvent, QObject, QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QApplication, QWidget
+from shiboken6 import isValid
 
 from app.gui.parts.look import Look, Part
 from app.gui.theme import CARD_RADIUS
@@ -42,7 +43,7 @@ class Overlay(QWidget, Part):
         self._window.removeEventFilter(self)
         self.hide()
         before = self._before
-        if before is not None and _alive(before) and before.isVisible():
+        if before is not None and isValid(before) and before.isVisible():
             before.setFocus(Qt.FocusReason.PopupFocusReason)
         else:
             self._window.setFocus()
@@ -60,6 +61,18 @@ class Overlay(QWidget, Part):
             self.close_layer()
         # Everything else stops here: the window's single letters are off while a layer is open.
         event.accept()
+
+    def focusNextPrevChild(self, forward: bool) -> bool:
+        # Tab goes round inside: what lies below is covered, and must not be pressed by a key.
+        stops = [
+            widget
+            for widget in self.findChildren(QWidget)
+            if widget.focusPolicy() & Qt.FocusPolicy.TabFocus and widget.isEnabled() and widget.isVisible()
+        ]
+        at = next((i for i, widget in enumerate(stops) if widget.hasFocus()), -1 if forward else 0)
+        if stops:
+            stops[(at + (1 if forward else -1)) % len(stops)].setFocus(Qt.FocusReason.TabFocusReason)
+        return True
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         if self._content is None or not self._content.geometry().contains(event.position().toPoint()):
@@ -96,11 +109,3 @@ def _draw_shadow(painter: QPainter, rect: QRectF, look: Look) -> None:
         painter.setBrush(shade)
         grown = rect.adjusted(-reach, -reach + 3, reach, reach + 3)
         painter.drawRoundedRect(grown, CARD_RADIUS + reach, CARD_RADIUS + reach)
-
-
-def _alive(widget: QWidget) -> bool:
-    try:
-        widget.objectName()
-    except RuntimeError:
-        return False
-    return True

@@ -37,6 +37,7 @@ class TabStrip(QTabBar, Part):
         self._slide = QVariantAnimation(self)
         self._slide.setEasingCurve(QEasingCurve.Type.OutCubic)
         self._slide.valueChanged.connect(self._move_line)
+        self._slide.finished.connect(self._settle)
         self._turn = QTimer(self)
         self._turn.setInterval(80)
         self._turn.timeout.connect(self._spin)
@@ -51,12 +52,12 @@ class TabStrip(QTabBar, Part):
         self._news[index] = news
         words = {"": "", "busy": "busy", "error": "has an error"}[news]
         self.setAccessibleTabName(index, " ".join(filter(None, (self.tabText(index), words))))
+        # QTabBar keeps the widths that it found; a text, even the same, makes it measure anew.
+        self.setTabText(index, self.tabText(index))
         if "busy" in self._news.values() and self.look.motion:
             self._turn.start()
         else:
             self._turn.stop()
-        self.updateGeometry()
-        self.update()
 
     def news(self, index: int) -> News:
         return self._news.get(index, "")
@@ -90,7 +91,6 @@ class TabStrip(QTabBar, Part):
         self._slide.setDuration(duration)
         self._slide.setStartValue(self._line)
         self._slide.setEndValue(self._target())
-        self._slide.finished.connect(self._settle)
         self._slide.start()
 
     def _settle(self) -> None:

@@ -101,10 +101,6 @@ class Label(QLabel, Part):
             self._role = role
             self.update()
 
-    def set_size(self, size: int) -> None:
-        self._size = size
-        self.restyle()
-
     def setText(self, text: str) -> None:
         if text != self.text():
             super().setText(text)

@@ -116,7 +116,7 @@ class BuildView(View):
         self.key = FactList(look, "Key", 60, 28)
         self.parts = FactList(look, "Parts of the key", 78)
         self._older = Paragraph(look, "", 12)
-        self._open = Button(look, "Open folder", "folder", "quiet")
+        self._open = Button(look, "Open folder", "folder", "quiet", name="Open folder")
         self._open.clicked.connect(self._open_folder)
         self._cache_card.tools.addWidget(self._open)
         self._cache_card.body.setSpacing(6)
@@ -125,6 +125,8 @@ class BuildView(View):
 
     def _restyled(self) -> None:
         slim_bars(self._scroll, self.look)
+        # Beside the word there would be no room for what changed in the key.
+        self._open.set_content("" if self.look.small else "Open folder", "folder")
         gap = self.look.sizes.gap
         for layout in (self._columns, self._left, self._right):
             layout.setSpacing(gap)
@@ -198,9 +200,11 @@ class BuildView(View):
             bars = tuple(SourceBar(s.source, s.job, s.started_s, s.seconds) for s in timings.sources)
             jobs = timings.jobs
         self._sources_card.setVisible(bool(bars))
-        self.sources.show_bars(bars, build.progress.elapsed_s if build.progress is not None else 0.0)
-        work = sum(bar.seconds or 0.0 for bar in bars)
-        span = max((bar.started_s + (bar.seconds or 0.0) for bar in bars), default=0.0)
+        now_s = build.progress.elapsed_s if build.progress is not None else 0.0
+        self.sources.show_bars(bars, now_s)
+        took = [max(now_s - bar.started_s, 0.0) if bar.seconds is None else bar.seconds for bar in bars]
+        work = sum(took)
+        span = max((bar.started_s + seconds for bar, seconds in zip(bars, took, strict=True)), default=0.0)
         jobs = jobs or len({bar.job for bar in bars})
         which = "full build: " if not build.sources else ""
         on = f"{number(jobs)} job{'s' if jobs != 1 else ''}"

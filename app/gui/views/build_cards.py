@@ -124,7 +124,7 @@ class ProgressCard(Card):
         self._head.insertWidget(0, self._spinner)
         self.tools.addWidget(self._cancel)
         self._bar = ProgressBar(look)
-        self._line = Label(look, "", 12, 400, "text_secondary", may_elide=True)
+        self._line = Paragraph(look, "", 12, 400, "text_secondary")
         self._files = Label(look, "", 12, 400, "text_tertiary", mono=True, may_elide=True)
         self.body.setSpacing(8)
         for part in (self._bar, self._line, self._files):
@@ -150,13 +150,10 @@ class ProgressCard(Card):
             return
         self.title.setText(f"Compiling {number(progress.done)} of {number(progress.total)}")
         said = f"{duration(progress.elapsed_s)} so far"
-        share = progress.done / max(progress.total, 1)
         if progress.expected_s:
             said += f" of about {duration(progress.expected_s)}"
-            # Files take unlike times: the clock of the last full build tells more than their number.
-            share = max(share, min(progress.elapsed_s / progress.expected_s, 0.97))
         self._line.setText(f"{said} · the other implementations go on running, marked as disturbed")
-        self._bar.set_share(share)
+        self._bar.set_share(build.share or 0.0)
 
 
 class ErrorText(QPlainTextEdit, Part):

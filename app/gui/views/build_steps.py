@@ -52,20 +52,24 @@ def steps_of(build: BuildState, timings: Timings | None = None) -> tuple[Step, .
 def _step(name: str, build: BuildState, full: dict[str, float]) -> Step:
     told = build.steps.get(name)
     title = TITLES[name]
-    files = len(build.sources) or (build.progress.total if build.progress else 0)
+    # Sources are told as they start, so until the end there are more files than sources.
+    files = build.progress.total if build.progress is not None else len(build.sources)
     if name == "compile" and files:
         title = f"Compile {files} file{'s' if files != 1 else ''}"
     before = seconds(full[name]) if name in full else NOTHING
     if told is None:
         return Step(name, title, "waiting", full=before)
     state: StepState = told.state if told.state != "cached" else "done"
+    if state == "started" and not build.is_running:
+        # The build ended in the middle of it, or its process did.
+        state = "failed"
     now = ""
     if told.state == "cached":
         # A step that was skipped took no time; its result did not come from this start.
         now = "kept" if name == "self-test" else "cached"
-    elif told.state == "failed":
+    elif state == "failed":
         now = "stopped"
-    elif told.state == "started" and name == "compile" and build.progress is not None:
+    elif state == "started" and name == "compile" and build.progress is not None:
         now = f"{build.progress.done} of {build.progress.total}"
     elif told.seconds is not None:
         now = seconds(told.seconds)

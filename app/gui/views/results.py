@@ -105,7 +105,7 @@ class ResultsTable(QTableView, Part):
     def show_snapshot(self, snapshot: Snapshot) -> None:
         columns, self.hidden_columns = columns_of(snapshot, self.look.small)
         rows = rows_of(snapshot)
-        self._cells.frozen = snapshot.paused or snapshot.stale_s is not None
+        self._cells.frozen = snapshot.dimmed
         reshaped = self.results.show(rows, columns)
         if reshaped:
             self.clearSpans()

@@ -26,6 +26,7 @@ from app.gui.views.frame import View, scrolled, slim_bars
 from app.gui.views.system_cards import CheckRow, DeviceRow, LevelCounts, copy_text
 
 GIB = 2**30
+_ENVIRONMENT = "goes into every export"
 _TELEMETRY = "last 60 s, dashed: a limit or an event"
 _CHECK_EVERY_S = 5.0
 
@@ -39,7 +40,7 @@ class SystemView(View):
         super().__init__(theme, type_)
         look = self.look
         self.devices_card = Card(look, "Devices", "what can be run on, and why not")
-        self.environment_card = Card(look, "Environment", "goes into every export")
+        self.environment_card = Card(look, "Environment", _ENVIRONMENT)
         self.doctor_card = Card(look, "Doctor")
         self.telemetry_card = Card(look, "Telemetry", _TELEMETRY)
         self.devices: tuple[DeviceRow, ...] = ()
@@ -70,6 +71,7 @@ class SystemView(View):
         self._lay_out()
         self._shown: tuple[object, ...] = ()
         self._checked_s = -1e18
+        self._build_state = ""
         self._found: tuple[Check, ...] = ()
 
     def _add_buttons(self, look: Look) -> None:
@@ -108,7 +110,9 @@ class SystemView(View):
 
     def _restyled(self) -> None:
         slim_bars(self._scroll, self.look)
-        self.telemetry_card.subtitle.setText("last 60 s" if self.look.small else _TELEMETRY)
+        small = self.look.small
+        self.telemetry_card.subtitle.setText("last 60 s" if small else _TELEMETRY)
+        self.environment_card.subtitle.setText("" if small else _ENVIRONMENT)
         gap = self.look.sizes.gap
         for layout in (self._columns, self._left, self._right):
             layout.setSpacing(gap)
@@ -160,8 +164,6 @@ class SystemView(View):
         self.check_rows = tuple(CheckRow(self.look, check) for check in found)
         for row in self.check_rows:
             self._check_column.addWidget(row)
-
-    _build_state = ""
 
     def _show_trends(self, telemetry: Sequence[Telemetry]) -> None:
         recent = recent_of(telemetry)

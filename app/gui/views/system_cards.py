@@ -192,8 +192,9 @@ class CheckRow(QWidget, Part):
         self.setToolTip(check.action)
         self.set_look(look)
 
-    def minimumSizeHint(self) -> QSize:
-        return QSize(super().minimumSizeHint().width(), 26)
+    def restyle(self) -> None:
+        # A size hint would not do: rows of paragraphs are laid out by their height for a width.
+        self.setMinimumHeight(26 if self.look.small else 30)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)
