@@ -80,7 +80,8 @@ class Progress:
         workload = recording.plan.workloads[message.workload]
         count = len(recording.plan.workloads)
         where = f"{message.workload + 1}/{count} " if count > 1 else ""
-        self.status(f"{where}{workload.label} · round {message.samples[-1].round + 1:,}")
+        cold = ", cold cache" if recording.plan.measure.cache == "cold" else ""
+        self.status(f"{where}{workload.label}{cold} · round {message.samples[-1].round + 1:,}")
 
     def _clear(self) -> None:
         if self._live and self._width:
@@ -100,7 +101,7 @@ def table(recording: Recording) -> str:
         return "nothing was measured"
     lines = []
     for record in recording.records:
-        lines.append(record.workload.label + f", {record.workload.device}")
+        lines.append(record.label + f", {record.workload.device}")
         entries = entries_of(record, recording.plan.baseline, recording.plan.implementations)
         lines += [_row(entry) for entry in entries]
         lines.append("")

@@ -19,6 +19,8 @@ class Device(msgspec.Struct, frozen=True):
     total_bytes: int | None = None
     free_bytes: int | None = None
     capability: tuple[int, int] | None = None
+    cache_bytes: int | None = None
+    """What the last cache before its memory holds."""
 
 
 class Environment(msgspec.Struct, frozen=True):

@@ -14,7 +14,7 @@ from app.core import messages as m
 from app.core.catalog import is_hidden
 from app.core.environment import Environment
 from app.core.measurements import Accuracy, Counts, Memory
-from app.core.plan import Plan
+from app.core.plan import Cache, Plan
 from app.core.recording import Event, Recording, Status, WorkloadRecord
 from app.core.results import Entry, entries_of
 from app.core.series import RawSamples, Series
@@ -46,6 +46,7 @@ class StoredEntry(msgspec.Struct, frozen=True):
     workload: Workload
     implementation: str
     baseline: str
+    cache: Cache = "warm"
     accuracy: Accuracy | None = None
     stopped_because: str | None = None
     raw: Raw = Raw()
@@ -55,6 +56,7 @@ class StoredWorkload(msgspec.Struct, frozen=True):
     workload: Workload
     sampler_pids: list[int] = []
     profiler_pids: list[int] = []
+    cache: Cache = "warm"
 
 
 class StoredRecording(msgspec.Struct, frozen=True):
@@ -96,7 +98,7 @@ def document_of(recording: Recording, raw: bool = True) -> dict[str, Any]:
                 if is_hidden(entry.implementation)
             ],
             "workloads": [
-                StoredWorkload(r.workload, sorted(r.sampler_pids), sorted(r.profiler_pids))
+                StoredWorkload(r.workload, sorted(r.sampler_pids), sorted(r.profiler_pids), r.cache)
                 for r in recording.records
             ],
             "events": recording.events,
@@ -225,11 +227,11 @@ def _restore(stored: StoredRecording) -> Recording:
     for message in stored.build:
         recording.build.apply(message)
     for known in stored.workloads:
-        record = recording.add_record(known.workload)
+        record = recording.add_record(known.workload, known.cache)
         record.sampler_pids = set(known.sampler_pids)
         record.profiler_pids = set(known.profiler_pids)
     for entry in (*stored.results, *stored.hidden):
-        record = recording.add_record(entry.workload)
+        record = recording.add_record(entry.workload, entry.cache)
         _restore_entry(record, entry)
     for record in recording.records:
         record.restore_rounds()

@@ -146,7 +146,10 @@ class Samples(_Tagged, frozen=True):
 
 
 class Counted(_Tagged, frozen=True):
-    """Counts from a profiled pass in process `pid`, and its trace as gzipped Chrome JSON."""
+    """Counts from a profiled pass in process `pid`, and its trace as gzipped Chrome JSON.
+
+    `profiled_seconds`: median wall time of a call under the profiler, of several where time allowed.
+    """
 
     generation: int
     workload: int

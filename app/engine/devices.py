@@ -14,7 +14,7 @@ import torch
 from app.core.compatibility import remedy, runs_on
 from app.core.environment import Device, Environment
 from app.core.version import VERSION
-from app.engine import process_state
+from app.engine import caches, process_state
 
 DRIVER_FILE = Path("/proc/driver/nvidia/version")
 
@@ -44,6 +44,7 @@ def cpu_device() -> Device:
         detail=f"{threads} thread{'s' if threads != 1 else ''}",
         total_bytes=memory.total,
         free_bytes=memory.available,
+        cache_bytes=caches.last_level_bytes("cpu"),
     )
 
 
@@ -127,6 +128,7 @@ def _cuda_device(index: int) -> Device:
         total_bytes=total if total is not None else properties.total_memory,
         free_bytes=free,
         capability=capability,
+        cache_bytes=caches.last_level_bytes(name),
     )
 
 

@@ -44,7 +44,7 @@ def render(recording: Recording) -> bytes:
     for record in recording.records if plan is not None else ():
         assert plan is not None
         part = entries_of(record, plan.baseline, plan.implementations)
-        body.append(_workload(f"{record.workload.label}, {record.workload.device}", part, on_device))
+        body.append(_workload(f"{record.label}, {record.workload.device}", part, on_device))
     if plan is not None and plan.skipped:
         items = "".join(f"<li>{escape(str(s.values))}: {escape(s.reason)}</li>" for s in plan.skipped)
         body.append(f"<section><h2>Skipped</h2><ul>{items}</ul></section>")

@@ -17,7 +17,7 @@ def render(recording: Recording) -> bytes:
     for record in recording.records if plan is not None else ():
         assert plan is not None
         entries = entries_of(record, plan.baseline, plan.implementations)
-        lines += [f"## {record.workload.label}, {record.workload.device}", ""]
+        lines += [f"## {record.label}, {record.workload.device}", ""]
         lines += table(rows.columns(on_device), [rows.cells(entry, on_device) for entry in entries])
         lines.append("")
     lines += ["## Environment", ""]

@@ -17,8 +17,8 @@ from app.core import files, journal
 from app.core import messages as m
 from app.core.catalog import CONTENDERS, DEFAULT_CONTENDERS
 from app.core.environment import Environment
-from app.core.plan import DeviceError, Measure, Plan, on_device
-from app.core.recording import Recording
+from app.core.plan import Cache, DeviceError, Measure, Plan, on_device
+from app.core.recording import Recording, WorkloadRecord
 from app.core.supervision import Supervisor
 from app.core.workload import Workload
 from app.gui import theme
@@ -155,7 +155,26 @@ class Session(QObject):
         if workload.problems or workload == self.workload:
             return
         self.workload = workload
-        viewed = self._viewed.record_for(workload) if self._viewed is not None else None
+        viewed = self._viewed_record(workload)
+        if self._viewed is not None and viewed is not None:
+            self._viewed.show(viewed)
+            self._announce()
+            return
+        self._restart_run()
+
+    def _viewed_record(self, workload: Workload) -> WorkloadRecord | None:
+        """What an open file has of a workload, with the caches as they are chosen if it has both."""
+        if self._viewed is None:
+            return None
+        other: Cache = "cold" if self.measure.cache == "warm" else "warm"
+        return self._viewed.record_for(workload, self.measure.cache) or self._viewed.record_for(workload, other)
+
+    def set_cache(self, cache: Cache) -> None:
+        """Measure with warm or cold caches. What was measured with the others is kept apart."""
+        if cache == self.measure.cache:
+            return
+        self.measure = msgspec.structs.replace(self.measure, cache=cache)
+        viewed = self._viewed.record_for(self.workload, cache) if self._viewed is not None else None
         if self._viewed is not None and viewed is not None:
             self._viewed.show(viewed)
             self._announce()
@@ -215,7 +234,7 @@ class Session(QObject):
         """Forget the current workload's samples and measure it anew. A file that is open stays as it is."""
         if self.viewing is not None:
             return
-        record = self.live.record_for(self.workload)
+        record = self.live.record_for(self.workload, self.measure.cache)
         if record is not None:
             record.forget()
         self._excluded.clear()
@@ -289,6 +308,7 @@ class Session(QObject):
         self.pause()
         record = opened.current or opened.records[0]
         self.workload = record.workload
+        self.measure = msgspec.structs.replace(self.measure, cache=record.cache)
         if opened.plan is not None:
             self.enabled = tuple(n for n in CONTENDERS if n in opened.plan.implementations) or self.enabled
             self.baseline = opened.plan.baseline
