@@ -12,6 +12,7 @@ from app.core import text
 from app.core.catalog import contender
 from app.core.recording import Recording
 from app.core.results import Entry, entries_of
+from app.exports.accuracy_rows import slice_note
 
 LINE_S = 0.2
 
@@ -118,8 +119,10 @@ def _row(entry: Entry) -> str:
     time_us = f"{text.micros(entry.latency.median_s)} µs".rjust(14)
     if entry.implementation == entry.baseline:
         claim = "baseline"
+    elif entry.withheld is not None:
+        claim = f"withheld: {entry.withheld}"
     elif entry.speed_up is None:
-        claim = f"withheld: {entry.verdict_reason}" if entry.verdict_reason else "no speed-up"
+        claim = f"no speed-up: {entry.verdict_reason}" if entry.verdict_reason else "no speed-up"
     elif entry.speed_up.low is None or entry.speed_up.high is None:
         # A figure without an interval would be read as one with.
         claim = f"UNSURE: {entry.verdict_reason}"
@@ -130,7 +133,9 @@ def _row(entry: Entry) -> str:
         )
     calls = _calls(entry)
     wrong = "" if entry.accuracy is None or entry.accuracy.ok else "  WRONG RESULT"
-    return f"  {title}{time_us}  {claim.ljust(34)}{calls}{wrong}".rstrip()
+    note = slice_note(entry)
+    part = f"  accuracy of {note}" if note else ""
+    return f"  {title}{time_us}  {claim.ljust(34)}{calls}{wrong}{part}".rstrip()
 
 
 def _calls(entry: Entry) -> str:

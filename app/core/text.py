@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 
 MINUS = "−"
 THIN = "\u202f"  # narrow no-break space
@@ -71,3 +72,22 @@ def flops(count: float) -> str:
 def error(value: float | None) -> str:
     """An absolute error: `3.0e-07`."""
     return NOTHING if value is None else f"{value:.1e}"
+
+
+def signed_error(value: float | None) -> str:
+    """A signed error: `+1.4e-10`, with a true minus sign; `0` for none at all."""
+    if value is None:
+        return NOTHING
+    return "0" if value == 0 else f"{value:+.1e}".replace("-", MINUS, 1) if value < 0 else f"{value:+.1e}"
+
+
+def used(share: float) -> str:
+    """A share of a bound: `56 %`, and how many times it where it is far beyond: `68,333×`."""
+    if is_beyond(share):
+        return "∞"
+    return percent(share) if share < 10 else f"{number(share)}×" if share < 1e6 else f"{share:.0e}×"
+
+
+def is_beyond(value: float) -> bool:
+    """Whether a figure stands for no number: see `measurements.BEYOND`."""
+    return value >= sys.float_info.max

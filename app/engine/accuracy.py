@@ -96,7 +96,10 @@ def make_reference(inputs: Inputs, whole_batch: int | None = None, seed: int | N
     return Reference(
         inputs,
         exact,
-        {name: _errors(measured[name], value, _is_zero(name, inputs.workload)) for name, value in exact.items()},
+        {
+            name: _errors(measured[name], value, _is_zero(name, inputs.workload))
+            for name, value in exact.items()
+        },
         checked_batch=None if whole_batch in (None, batch) else batch,
         seed=seed,
     )

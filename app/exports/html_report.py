@@ -8,7 +8,7 @@ from pathlib import Path
 from app.core.files import write_atomically
 from app.core.recording import Recording
 from app.core.results import Entry, all_entries, entries_of
-from app.exports import rows, svg_charts
+from app.exports import accuracy_rows, rows, svg_charts
 
 CSS = """
 :root{--bg:#EEF1F5;--card:#FFF;--text:#141A21;--soft:#465261;--line:#DCE2E9;--bad:#B3261E}
@@ -21,7 +21,9 @@ section{background:var(--card);border:1px solid var(--line);border-radius:8px;pa
 .wide{overflow-x:auto}table{border-collapse:collapse;width:100%}
 th{color:var(--soft);font-weight:500;font-size:12px;text-align:right;white-space:nowrap;padding:6px 8px}
 td{border-top:1px solid var(--line);padding:6px 8px;text-align:right;white-space:nowrap}
-th:first-child,td:first-child{text-align:left}td:first-child{font-weight:600}
+th:first-child,td:first-child,.tensors td:nth-child(2),.tensors th:nth-child(2){text-align:left}
+details{margin:16px 0 0}summary{cursor:pointer;font-weight:600}
+td:first-child{font-weight:600}
 tr.wrong td{color:var(--bad)}tr.reason td{color:var(--soft);text-align:left;white-space:normal}
 p,dd{color:var(--soft)}dl{display:grid;grid-template-columns:max-content 1fr;gap:4px 16px;margin:0}
 dd{margin:0;color:var(--text)}dt{color:var(--soft)}
@@ -49,7 +51,8 @@ def render(recording: Recording) -> bytes:
         items = "".join(f"<li>{escape(str(s.values))}: {escape(s.reason)}</li>" for s in plan.skipped)
         body.append(f"<section><h2>Skipped</h2><ul>{items}</ul></section>")
     body.append(_environment(recording))
-    body.append(f"<section><h2>Method</h2><p>{escape(rows.METHOD)}</p></section>")
+    method = f"<p>{escape(rows.METHOD)}</p><p>{escape(rows.latency_words(on_device))}</p>"
+    body.append(f"<section><h2>Method</h2>{method}</section>")
     style = CSS + svg_charts.series_css(entries)
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
@@ -80,7 +83,28 @@ def _workload(title: str, entries: tuple[Entry, ...], on_device: bool) -> str:
     figures = "".join(
         f"<figure>{svg}<figcaption>{escape(caption)}</figcaption></figure>" for caption, svg in charts if svg
     )
-    return f"<section><h2>{escape(title)}</h2>{_table(entries, on_device)}{figures}</section>"
+    table = _table(entries, on_device)
+    return f"<section><h2>{escape(title)}</h2>{table}{figures}{_accuracy(entries)}</section>"
+
+
+def _accuracy(entries: tuple[Entry, ...]) -> str:
+    """The errors of every tensor, folded away while all are within their bounds."""
+    body = accuracy_rows.body(entries)
+    if not body:
+        return ""
+    head = "".join(f"<th>{escape(title)}</th>" for title in accuracy_rows.COLUMNS)
+    lines = []
+    for cells in body:
+        wrong = ' class="wrong"' if cells[-1] == "✗" else ""
+        lines.append(f"<tr{wrong}>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>")
+    said = accuracy_rows.slice_sentence(entries)
+    notes = "".join(f"<p>{escape(note)}</p>" for note in (said, accuracy_rows.LEGEND) if note)
+    is_open = " open" if any(cells[-1] == "✗" for cells in body) else ""
+    return (
+        f"<details{is_open}><summary>Accuracy per tensor</summary>"
+        f'<div class="wide"><table class="tensors"><thead><tr>{head}</tr></thead>'
+        f"<tbody>{''.join(lines)}</tbody></table></div>{notes}</details>"
+    )
 
 
 def _table(entries: tuple[Entry, ...], on_device: bool) -> str:

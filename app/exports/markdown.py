@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from app.core.recording import Recording
-from app.core.results import all_entries, entries_of
-from app.exports import rows
+from app.core.results import Entry, all_entries, entries_of
+from app.exports import accuracy_rows, rows
 
 
 def render(recording: Recording) -> bytes:
@@ -19,11 +19,30 @@ def render(recording: Recording) -> bytes:
         entries = entries_of(record, plan.baseline, plan.implementations)
         lines += [f"## {record.label}, {record.workload.device}", ""]
         lines += table(rows.columns(on_device), [rows.cells(entry, on_device) for entry in entries])
-        lines.append("")
+        lines += ["", *accuracy(entries)]
     lines += ["## Environment", ""]
     lines += [f"- {title}: {value}" for title, value in rows.environment_rows(recording.environment)]
-    lines += ["", "## Method", "", rows.METHOD, ""]
+    lines += ["", "## Method", "", rows.METHOD, "", rows.latency_words(on_device), ""]
     return "\n".join(lines).encode()
+
+
+def accuracy(entries: tuple[Entry, ...]) -> list[str]:
+    """The errors of every tensor, folded away; nothing where none was checked."""
+    body = accuracy_rows.body(entries)
+    if not body:
+        return []
+    said = accuracy_rows.slice_sentence(entries)
+    return [
+        "<details><summary>Accuracy per tensor</summary>",
+        "",
+        *table(accuracy_rows.COLUMNS, body),
+        "",
+        *([said, ""] if said else []),
+        accuracy_rows.LEGEND,
+        "",
+        "</details>",
+        "",
+    ]
 
 
 def table(titles: tuple[str, ...], body: list[tuple[str, ...]]) -> list[str]:

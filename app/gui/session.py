@@ -167,7 +167,9 @@ class Session(QObject):
         if self._viewed is None:
             return None
         other: Cache = "cold" if self.measure.cache == "warm" else "warm"
-        return self._viewed.record_for(workload, self.measure.cache) or self._viewed.record_for(workload, other)
+        return self._viewed.record_for(workload, self.measure.cache) or self._viewed.record_for(
+            workload, other
+        )
 
     def set_cache(self, cache: Cache) -> None:
         """Measure with warm or cold caches. What was measured with the others is kept apart."""
