@@ -11,6 +11,7 @@ from app.core.build import BuildState
 from app.core.catalog import CONTENDERS, TWIN, twin_of
 from app.core.environment import Environment
 from app.core.measurements import Accuracy, Counts, Memory, State
+from app.core.peaks import merged
 from app.core.plan import Cache, Plan
 from app.core.series import Series
 from app.core.workload import Workload
@@ -129,6 +130,8 @@ class Recording:
         self.events: list[Event] = []
         self.notices: list[m.Notice] = []
         self.fatal: m.Fatal | None = None
+        self.peaks_state: m.PeaksStarted | m.PeaksMeasured | m.PeaksRefused | None = None
+        """The last that was heard of measuring the device's peaks."""
         self.generation = -1
         self.finished = False
         self.active: m.Active | None = None
@@ -206,7 +209,19 @@ class Recording:
             del self.notices[:-NOTICES_KEPT]
         elif isinstance(message, m.Fatal):
             self.fatal = message
+        elif isinstance(message, (m.PeaksStarted, m.PeaksMeasured, m.PeaksRefused)):
+            self._apply_peaks(message)
         return True
+
+    def _apply_peaks(self, message: m.PeaksStarted | m.PeaksMeasured | m.PeaksRefused) -> None:
+        self.peaks_state = message
+        if isinstance(message, m.PeaksMeasured):
+            # The worker's own telling is what the environment is completed from at the next start.
+            told, known = self._told, self.environment
+            if told is not None:
+                self._told = msgspec.structs.replace(told, peaks=merged(told.peaks, message.peaks))
+            if known is not None:
+                self.environment = msgspec.structs.replace(known, peaks=merged(known.peaks, message.peaks))
 
     def _complete_environment(self) -> None:
         """What a worker tells of its machine before it knows the plan, with what the run changed of it."""

@@ -43,6 +43,13 @@ def times(ratio: float | None) -> str:
     return NOTHING if ratio is None or not math.isfinite(ratio) else f"{number(ratio, 2)}×"
 
 
+def longer(ratio: float | None) -> str:
+    """How much longer something takes: `+87 %` for a ratio of 1.87."""
+    if ratio is None or not math.isfinite(ratio):
+        return NOTHING
+    return f"{'+' if ratio >= 1 else ''}{percent(ratio - 1)}"
+
+
 def percent(share: float | None, decimals: int = 0) -> str:
     """A share of one: `43 %`."""
     return NOTHING if share is None else f"{number(100 * share, decimals)}{THIN}%"

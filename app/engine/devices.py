@@ -15,6 +15,7 @@ from app.core.compatibility import remedy, runs_on
 from app.core.environment import Device, Environment
 from app.core.version import VERSION
 from app.engine import caches, process_state
+from app.engine.peaks import known_peaks
 
 DRIVER_FILE = Path("/proc/driver/nvidia/version")
 
@@ -68,6 +69,7 @@ def environment(devices: tuple[Device, ...]) -> Environment:
         memory_bytes=psutil.virtual_memory().total,
         devices=devices,
         denormals_flushed=state.flushes_denormals,
+        peaks=known_peaks(devices),
     )
 
 

@@ -17,6 +17,7 @@ from app.engine.headless import HeadlessRun
 from app.engine.implementations import Registry, shipped
 from app.engine.lanes import Bench
 from app.engine.live import LiveRun
+from app.engine.peaks import known_peaks
 from app.engine.processes import end_descendants
 from app.engine.profiler_link import ProfilerLink
 from app.engine.profiler_protocol import CountPassed, CountRefused
@@ -48,6 +49,7 @@ class Scheduler:
         )
         background = Background(lambda token, error: inbox.deliver(lambda: self._prepared(token, error)))
         self._extension, self._profiler = extension, profiler
+        self._peaks: m.MeasurePeaks | None = None
         self._shop = Shop(
             send=outbox.send,
             registry=shipped() if registry is None else registry,
@@ -58,6 +60,7 @@ class Scheduler:
             stopwatch=lambda device: stopwatch_for(_torch_device(device)),
             pid=os.getpid(),
             wall=time.time,
+            known_peaks=known_peaks(self._devices),
         )
         readings = Readings(
             has_children=lambda: profiler.pid is not None or self._shop.disturbance() != "",
@@ -109,6 +112,12 @@ class Scheduler:
 
     def _step(self) -> float:
         """Do one unit; return how long there is nothing to do after it."""
+        # Between two units, so that no sample is being taken; and alone, as samples are.
+        if self._peaks is not None and not self._shop.disturbance() and not self._is_sampling_plan():
+            asked, self._peaks = self._peaks, None
+            _, device = self._resolve(Workload(device=asked.device))
+            self._shop.measure_peaks(device, asked.dtype, asked.threads, asked.again)
+            return 0.0
         if self._units is None or self._is_paused:
             return LONGEST_WAIT_S
         try:
@@ -116,6 +125,10 @@ class Scheduler:
         except StopIteration:
             self._units = None
             return LONGEST_WAIT_S
+
+    def _is_sampling_plan(self) -> bool:
+        """Whether a headless run goes on, whose time per workload must not be spent on anything else."""
+        return isinstance(self._run, HeadlessRun) and self._units is not None
 
     def _wait(self, step_at: float) -> float:
         """Seconds until something is due if no event comes first."""
@@ -149,6 +162,8 @@ class Scheduler:
             self._extension.start(command.clean)
         elif isinstance(command, m.CancelBuild):
             self._extension.cancel()
+        elif isinstance(command, m.MeasurePeaks):
+            self._peaks = command
         elif isinstance(command, m.Shutdown):
             self._leaving = True
 

@@ -6,9 +6,9 @@ from html import escape
 from pathlib import Path
 
 from app.core.files import write_atomically
-from app.core.recording import Recording
+from app.core.recording import Recording, WorkloadRecord
 from app.core.results import Entry, all_entries, entries_of
-from app.exports import accuracy_rows, rows, svg_charts
+from app.exports import accuracy_rows, roofline_rows, rows, svg_charts, svg_roofline
 
 CSS = """
 :root{--bg:#EEF1F5;--card:#FFF;--text:#141A21;--soft:#465261;--line:#DCE2E9;--bad:#B3261E}
@@ -30,7 +30,9 @@ dd{margin:0;color:var(--text)}dt{color:var(--soft)}
 figure{margin:16px 0 0}figcaption{color:var(--soft);font-size:12px}svg{width:100%;max-width:760px}
 svg text{fill:var(--text);font-size:12px}svg .value{text-anchor:end}svg .tick{text-anchor:middle;
 fill:var(--soft);font-size:11px}svg .grid{stroke:var(--line)}svg .band{fill-opacity:.35;stroke:none}
-svg .median{stroke-width:3}svg rect{stroke:none}svg .backward{fill-opacity:.5}
+svg .median{stroke-width:3}svg .roof{fill:none;stroke:var(--text);stroke-width:2.2}
+svg .ring{fill:none;stroke:var(--text)}
+svg rect{stroke:none}svg .backward{fill-opacity:.5}
 """
 
 
@@ -46,7 +48,8 @@ def render(recording: Recording) -> bytes:
     for record in recording.records if plan is not None else ():
         assert plan is not None
         part = entries_of(record, plan.baseline, plan.implementations)
-        body.append(_workload(f"{record.label}, {record.workload.device}", part, on_device))
+        below = _roofline(recording, record)
+        body.append(_workload(f"{record.label}, {record.workload.device}", part, on_device, below))
     if plan is not None and plan.skipped:
         items = "".join(f"<li>{escape(str(s.values))}: {escape(s.reason)}</li>" for s in plan.skipped)
         body.append(f"<section><h2>Skipped</h2><ul>{items}</ul></section>")
@@ -68,7 +71,7 @@ def write(recording: Recording, path: Path) -> Path:
     return path
 
 
-def _workload(title: str, entries: tuple[Entry, ...], on_device: bool) -> str:
+def _workload(title: str, entries: tuple[Entry, ...], on_device: bool, below: str = "") -> str:
     counted = ("kernel_launches", "Kernel launches per call") if on_device else None
     charts = [("Latency per call, µs: median and quartiles", svg_charts.latency_chart(entries))]
     for what, caption in filter(
@@ -84,7 +87,26 @@ def _workload(title: str, entries: tuple[Entry, ...], on_device: bool) -> str:
         f"<figure>{svg}<figcaption>{escape(caption)}</figcaption></figure>" for caption, svg in charts if svg
     )
     table = _table(entries, on_device)
-    return f"<section><h2>{escape(title)}</h2>{table}{figures}{_accuracy(entries)}</section>"
+    return f"<section><h2>{escape(title)}</h2>{table}{figures}{_accuracy(entries)}{below}</section>"
+
+
+def _roofline(recording: Recording, record: WorkloadRecord) -> str:
+    """Where every contender lies under the roof; nothing where no peaks were measured."""
+    found = roofline_rows.of(recording, record)
+    if found is None:
+        return ""
+    head = "".join(f"<th>{escape(title)}</th>" for title in roofline_rows.COLUMNS)
+    lines = "".join(
+        f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>"
+        for cells in roofline_rows.body(found)
+    )
+    notes = (roofline_rows.ceilings(found), *roofline_rows.formulas(found), *found.remarks)
+    chart = svg_roofline.chart(found)
+    return (
+        f"<details><summary>Roofline</summary><figure>{chart}</figure>"
+        f'<div class="wide"><table class="tensors"><thead><tr>{head}</tr></thead>'
+        f"<tbody>{lines}</tbody></table></div>{''.join(f'<p>{escape(note)}</p>' for note in notes)}</details>"
+    )
 
 
 def _accuracy(entries: tuple[Entry, ...]) -> str:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from app.core.recording import Recording
+from app.core.recording import Recording, WorkloadRecord
 from app.core.results import Entry, all_entries, entries_of
-from app.exports import accuracy_rows, rows
+from app.exports import accuracy_rows, roofline_rows, rows
 
 
 def render(recording: Recording) -> bytes:
@@ -19,7 +19,7 @@ def render(recording: Recording) -> bytes:
         entries = entries_of(record, plan.baseline, plan.implementations)
         lines += [f"## {record.label}, {record.workload.device}", ""]
         lines += table(rows.columns(on_device), [rows.cells(entry, on_device) for entry in entries])
-        lines += ["", *accuracy(entries)]
+        lines += ["", *accuracy(entries), *roofline(recording, record)]
     lines += ["## Environment", ""]
     lines += [f"- {title}: {value}" for title, value in rows.environment_rows(recording.environment)]
     lines += ["", "## Method", "", rows.METHOD, "", rows.latency_words(on_device), ""]
@@ -39,6 +39,25 @@ def accuracy(entries: tuple[Entry, ...]) -> list[str]:
         "",
         *([said, ""] if said else []),
         accuracy_rows.LEGEND,
+        "",
+        "</details>",
+        "",
+    ]
+
+
+def roofline(recording: Recording, record: WorkloadRecord) -> list[str]:
+    """Where every contender lies under the roof, folded away; nothing where no peaks were measured."""
+    found = roofline_rows.of(recording, record)
+    if found is None:
+        return []
+    return [
+        "<details><summary>Roofline</summary>",
+        "",
+        *table(roofline_rows.COLUMNS, roofline_rows.body(found)),
+        "",
+        roofline_rows.ceilings(found),
+        "",
+        *(f"- {escape(line)}" for line in (*roofline_rows.formulas(found), *found.remarks)),
         "",
         "</details>",
         "",

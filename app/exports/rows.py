@@ -110,7 +110,7 @@ def _speed(entry: Entry, is_baseline: bool) -> str:
 def profiled(entry: Entry) -> str:
     """A call under the profiler, and how much longer it takes than one that is not."""
     cost = entry.latencies.profiling_cost
-    beside = "" if cost is None else f" ({text.times(cost)})"
+    beside = "" if cost is None else f" ({text.longer(cost)})"
     return f"{text.micros(entry.latencies.profiled_s)}{beside}"
 
 

@@ -37,16 +37,16 @@ def latency_chart(entries: tuple[Entry, ...]) -> str:
         rows.append(_label(entry, y))
         if latency.q1_s is not None:
             rows.append(
-                f'<rect class="s-{_slug(name)} band" x="{x[0]:.1f}" y="{y - 8:.1f}" '
+                f'<rect class="s-{slug(name)} band" x="{x[0]:.1f}" y="{y - 8:.1f}" '
                 f'width="{max(x[2] - x[0], 1):.1f}" height="16"/>'
             )
         rows.append(
-            f'<line class="s-{_slug(name)} median" x1="{x[1]:.1f}" x2="{x[1]:.1f}" '
+            f'<line class="s-{slug(name)} median" x1="{x[1]:.1f}" x2="{x[1]:.1f}" '
             f'y1="{y - 10:.1f}" y2="{y + 10:.1f}"/>'
         )
         rows.append(_value(text.micros(latency.median_s) + " µs", y))
     height = TOP + len(measured) * ROW + AXIS
-    return _svg(height, "Median latency with quartiles, µs", _axis(axis, height, plot) + "".join(rows))
+    return svg(height, "Median latency with quartiles, µs", _axis(axis, height, plot) + "".join(rows))
 
 
 def calls_chart(entries: tuple[Entry, ...], what: str, title: str) -> str:
@@ -67,27 +67,27 @@ def calls_chart(entries: tuple[Entry, ...], what: str, title: str) -> str:
     for index, (entry, forward, backward) in enumerate(counted):
         y = TOP + index * ROW + ROW / 2
         split, end = plot * forward / top, plot * (forward + backward) / top
-        slug = _slug(entry.implementation)
+        name = slug(entry.implementation)
         rows.append(_label(entry, y))
-        rows.append(f'<rect class="s-{slug}" x="{LABEL}" y="{y - 8:.1f}" width="{split:.1f}" height="16"/>')
+        rows.append(f'<rect class="s-{name}" x="{LABEL}" y="{y - 8:.1f}" width="{split:.1f}" height="16"/>')
         rows.append(
-            f'<rect class="s-{slug} backward" x="{LABEL + split:.1f}" y="{y - 8:.1f}" '
+            f'<rect class="s-{name} backward" x="{LABEL + split:.1f}" y="{y - 8:.1f}" '
             f'width="{end - split:.1f}" height="16"/>'
         )
         parts = f" ({forward} + {backward})" if backward else ""
         rows.append(_value(f"{forward + backward}{parts}", y))
-    return _svg(TOP + len(counted) * ROW + 4, title, "".join(rows))
+    return svg(TOP + len(counted) * ROW + 4, title, "".join(rows))
 
 
 def series_css(entries: tuple[Entry, ...]) -> str:
     """Colours of the contenders in both schemes."""
     names = dict.fromkeys(entry.implementation for entry in entries)
-    light = "".join(f".s-{_slug(n)}{{fill:{contender(n).light};stroke:{contender(n).light}}}" for n in names)
-    dark = "".join(f".s-{_slug(n)}{{fill:{contender(n).dark};stroke:{contender(n).dark}}}" for n in names)
+    light = "".join(f".s-{slug(n)}{{fill:{contender(n).light};stroke:{contender(n).light}}}" for n in names)
+    dark = "".join(f".s-{slug(n)}{{fill:{contender(n).dark};stroke:{contender(n).dark}}}" for n in names)
     return f"{light}@media (prefers-color-scheme: dark){{{dark}}}"
 
 
-def _svg(height: float, title: str, body: str) -> str:
+def svg(height: float, title: str, body: str) -> str:
     return (
         f'<svg viewBox="0 0 {WIDTH} {height:.0f}" role="img" aria-label="{escape(title, quote=True)}">'
         f"<title>{escape(title)}</title>{body}</svg>"
@@ -113,5 +113,5 @@ def _axis(values: list[float], height: float, plot: float) -> str:
     return "".join(parts)
 
 
-def _slug(name: str) -> str:
+def slug(name: str) -> str:
     return "".join(c if c.isascii() and c.isalnum() else "-" for c in name)

@@ -284,10 +284,8 @@ def _tips(entry: Entry) -> tuple[tuple[str, str], ...]:
                 f"{entry.verdict_reason}. A speed-up is shown once every tensor is within its bound"
             )
     if entry.latencies.profiling_cost is not None:
-        cost = text.times(entry.latencies.profiling_cost)
-        tips["profiled"] = (
-            f"{cost} as long as unprofiled: counting costs that much, and no comparison uses it"
-        )
+        cost = text.longer(entry.latencies.profiling_cost)
+        tips["profiled"] = f"{cost} to unprofiled: counting costs that much, and no comparison uses it"
     for column, count in (
         ("operators", entry.counts.operator_calls),
         ("python", entry.counts.python_calls),
