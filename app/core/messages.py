@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 
+from app.core.criteria import Standing, StoppedBecause
 from app.core.environment import Environment
 from app.core.measurements import Accuracy, Counts, Memory, State
 from app.core.peaks import Peaks
@@ -192,7 +193,15 @@ class Checked(_Tagged, frozen=True):
 class WorkloadDone(_Tagged, frozen=True):
     generation: int
     workload: int
-    stopped_because: Literal["target_ci", "max_seconds", "no_contender"]
+    stopped_because: StoppedBecause
+
+
+class Progress(_Tagged, frozen=True):
+    """Where measuring a workload stands, at every look at the intervals."""
+
+    generation: int
+    workload: int
+    standing: Standing
 
 
 class RunDone(_Tagged, frozen=True):
@@ -333,6 +342,7 @@ Message = (
     | Counted
     | CountFailed
     | Checked
+    | Progress
     | WorkloadDone
     | RunDone
     | Notice

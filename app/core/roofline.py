@@ -6,6 +6,7 @@ import msgspec
 
 from app.core import text
 from app.core.catalog import contender, is_hidden
+from app.core.evidence import kept
 from app.core.peaks import Peaks, bandwidth, find, rate
 from app.core.recording import Recording, WorkloadRecord
 from app.core.statistics import summarise
@@ -16,6 +17,7 @@ from app.core.work import (
     Point,
     flops_of,
     is_decode,
+    phase_of,
     place,
     work_of,
 )
@@ -111,7 +113,7 @@ def _medians(record: WorkloadRecord) -> dict[str, float]:
     for name, series in record.series.items():
         if is_hidden(name):
             continue
-        summary = summarise(series.seconds[series.undisturbed])
+        summary = summarise(series.seconds[kept(series, record.strains)[0]])
         if summary is not None:
             found[name] = summary.median_s
     return found
@@ -167,9 +169,13 @@ def formulas_of(workload: Workload, peaks: Peaks | None, points: list[Point]) ->
         found.append(Formula("FLOP backward", "2 × forward", f"= {short(flops_of(workload, 'backward'))}"))
     width = DTYPE_BYTES[workload.dtype]
     seen: set[str] = set()
+    phases = [point.work.phase for point in points]
+    shown = phase_of(workload) if phase_of(workload) in phases else next(iter(phases), None)
     for point in sorted(points, key=lambda p: -p.work.intensity):
+        if point.work.phase != shown:
+            continue
         formula = point.work.traffic.formula(point.work.phase == "decode")
-        # One line for what moves least and one for what moves most: the others lie between.
+        # Contenders that move the same need one line.
         if formula in seen:
             continue
         seen.add(formula)
@@ -177,15 +183,19 @@ def formulas_of(workload: Workload, peaks: Peaks | None, points: list[Point]) ->
         of = PHASES[point.work.phase]
         found.append(
             Formula(
-                f"Bytes {name}" if len(PHASES) else "",
+                f"Bytes {name}",
                 f"{width} × ({formula})",
                 f"{of}: {short(point.work.bytes)}B, {intensity(point.work.intensity)} FLOP per byte",
             )
         )
     if peaks is not None:
         roof = f"min({rate(peaks.compute)}, {bandwidth(peaks.memory)} × intensity)"
-        shape = f"B {text.number(workload.batch)} · {'T' if is_decode(workload) else 'S'} {text.number(workload.seq_len)}"
-        found.append(Formula("Roof", roof, f"{shape} · E {text.number(workload.embed_dim)}"))
+        letter = "T" if is_decode(workload) else "S"
+        sizes = (("B", workload.batch), (letter, workload.seq_len), ("E", workload.embed_dim))
+        shape = " · ".join(
+            f"{name} {text.number(size)}" for name, size in (*sizes, ("H", workload.num_heads))
+        )
+        found.append(Formula("Roof", roof, shape))
     return tuple(found)
 
 

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -42,39 +44,55 @@ class PeaksError(RuntimeError):
     """Why no peak could be measured: one sentence."""
 
 
-def measure(device: Device, dtype: str, threads: int, watch: Stopwatch) -> Peaks:
-    """Measure both ceilings; about three seconds. Raises `PeaksError`.
+def measure(device: Device, dtype: str, threads: int, watch: Stopwatch) -> Generator[None, None, Peaks]:
+    """Measure both ceilings, about three seconds, a product or a copy at a time: whoever drives it looks at
+    commands in between. Raises `PeaksError`.
 
-    Runs in the calling thread with `threads` threads (0: as many as it has), and leaves them as they were.
+    Runs with `threads` threads (0: as many as the thread has), and leaves them as they were after each.
     """
-    before = process_state.capture()
+    pool = _Pool(threads)
+    begun = watch.now()
     try:
-        if threads:
-            torch.set_num_threads(threads)
-        with torch.no_grad():
-            begun = watch.now()
-            side, compute, tries = _compute(device.id, dtype, watch)
-            copied, memory, copies = _memory(device, dtype, watch)
-        return Peaks(
-            device=device.id,
-            processor=device.title,
-            dtype=dtype,
-            threads=torch.get_num_threads(),
-            torch=str(torch.__version__),
-            compute=compute,
-            memory=memory,
-            measured_at_s=watch.wall(),
-            matmul_size=side,
-            copy_bytes=copied,
-            tries=min(tries, copies),
-            took_s=watch.now() - begun,
-            clock_hz=_clock_hz(device.id),
-        )
+        side, compute, tries = yield from _compute(device.id, dtype, watch, pool)
+        copied, memory, copies = yield from _memory(device, dtype, watch, pool)
     except RuntimeError as error:
         text = " ".join(str(error).split())[:200]
         raise PeaksError(f"the peaks of {device.title} at {dtype} cannot be measured: {text}") from None
-    finally:
-        process_state.restore(before)
+    return Peaks(
+        device=device.id,
+        processor=device.title,
+        dtype=dtype,
+        threads=pool.threads,
+        torch=str(torch.__version__),
+        compute=compute,
+        memory=memory,
+        measured_at_s=watch.wall(),
+        matmul_size=side,
+        copy_bytes=copied,
+        tries=min(tries, copies),
+        took_s=watch.now() - begun,
+        clock_hz=_clock_hz(device.id),
+    )
+
+
+class _Pool:
+    """Runs a piece of work with a number of threads and without gradients, whatever the thread had before."""
+
+    def __init__(self, threads: int) -> None:
+        self.threads = threads or torch.get_num_threads()
+
+    def once(self, work: Callable[[], object], watch: Stopwatch) -> float:
+        """Seconds that `work` took."""
+        before = process_state.capture()
+        process_state.restore(replace(before, threads=self.threads, gradients=False))
+        try:
+            watch.synchronise()
+            begin = watch.now()
+            work()
+            watch.synchronise()
+            return watch.now() - begin
+        finally:
+            process_state.restore(before)
 
 
 def thread_count() -> int:
@@ -92,64 +110,63 @@ def _clock_hz(device: str) -> float | None:
     return told.current * 1e6 if told is not None and told.current else None
 
 
-def _compute(device: str, dtype: str, watch: Stopwatch) -> tuple[int, float, int]:
+def _compute(
+    device: str, dtype: str, watch: Stopwatch, pool: _Pool
+) -> Generator[None, None, tuple[int, float, int]]:
     """(side of the matrices, FLOP/s, tries)."""
     kind = getattr(torch, dtype)
     for side in SIZES:
         a = torch.ones(side, side, dtype=kind, device=device)
         b = torch.ones(side, side, dtype=kind, device=device)
         out = torch.empty(side, side, dtype=kind, device=device)
-        product = _Product(a, b, out)
+        product = partial(torch.mm, a, b, out=out)
         # The first product of a size and type may prepare something.
-        _once(product, watch)
+        pool.once(product, watch)
+        yield
         # The best of three: one alone may have been interrupted, and would pass for a long one.
-        took = min(_once(product, watch) for _ in range(3))
+        took = min(pool.once(product, watch) for _ in range(3))
+        yield
         if took >= LONG_ENOUGH_S or side == SIZES[-1]:
-            best, tries = _best(product, took, watch)
+            best, tries = yield from _best(product, took, watch, pool)
             return side, 2.0 * side**3 / best, tries
     raise AssertionError("the last size is taken as it is")
 
 
-class _Product:
-    def __init__(self, a: torch.Tensor, b: torch.Tensor, out: torch.Tensor) -> None:
-        self._a, self._b, self._out = a, b, out
-
-    def __call__(self) -> None:
-        torch.mm(self._a, self._b, out=self._out)
-
-
-def _memory(device: Device, dtype: str, watch: Stopwatch) -> tuple[int, float, int]:
+def _memory(
+    device: Device, dtype: str, watch: Stopwatch, pool: _Pool
+) -> Generator[None, None, tuple[int, float, int]]:
     """(bytes of the buffer copied, bytes/s read and written, tries)."""
-    wanted = COPY_OVER * (device.cache_bytes or ASSUMED_BYTES)
-    free = device.free_bytes if device.id != "cpu" else psutil.virtual_memory().available
-    room = int(MEMORY_SHARE * free) if free else LEAST_COPY
-    count = max(1, min(max(wanted, LEAST_COPY), MOST_COPY, max(room, 1 << 20)) // DTYPE_BYTES[dtype])
+    count = max(1, copy_bytes(device) // DTYPE_BYTES[dtype])
     source = torch.ones(count, dtype=getattr(torch, dtype), device=device.id)
     # Written once ahead: pages that the system has yet to give are no part of a copy.
     target = torch.zeros_like(source)
-
-    def copy() -> None:
-        target.copy_(source)
-
-    best, tries = _best(copy, _once(copy, watch), watch)
+    copy = partial(target.copy_, source)
+    took = pool.once(copy, watch)
+    yield
+    best, tries = yield from _best(copy, took, watch, pool)
     copied = count * DTYPE_BYTES[dtype]
     return copied, 2.0 * copied / best, tries
 
 
-def _best(work: Callable[[], object], took: float, watch: Stopwatch) -> tuple[float, int]:
+def copy_bytes(device: Device) -> int:
+    """How large a buffer to copy: far above the last cache, far below the memory that is free."""
+    wanted = COPY_OVER * (device.cache_bytes or ASSUMED_BYTES)
+    free = psutil.virtual_memory().available if device.id == "cpu" else device.free_bytes
+    room = int(MEMORY_SHARE * free) if free else LEAST_COPY
+    return min(max(wanted, LEAST_COPY), MOST_COPY, max(room, 1 << 20))
+
+
+def _best(
+    work: Callable[[], object], took: float, watch: Stopwatch, pool: _Pool
+) -> Generator[None, None, tuple[float, int]]:
     tries = max(LEAST_TRIES, min(TRIES, int(BUDGET_S / max(took, 1e-9))))
-    best = min(_once(work, watch) for _ in range(tries))
+    best = took
+    for _ in range(tries):
+        best = min(best, pool.once(work, watch))
+        yield
     if best <= 0:
         raise PeaksError("the clock stood still while the peaks were measured")
     return best, tries
-
-
-def _once(work: Callable[[], object], watch: Stopwatch) -> float:
-    watch.synchronise()
-    begin = watch.now()
-    work()
-    watch.synchronise()
-    return watch.now() - begin
 
 
 # ---- kept on disk --------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
@@ -78,22 +78,23 @@ class Shop:
     def notice(self, text: str, level: Literal["info", "warning", "error"] = "info") -> None:
         self.send(Notice(level, text, self.wall()))
 
-    def measure_peaks(self, device: Device, dtype: str, threads: int, again: bool = False) -> None:
-        """Measure a device's peaks here and now, or tell what is known of them; about three seconds.
+    def measure_peaks(
+        self, device: Device, dtype: str, threads: int, again: bool = False
+    ) -> Generator[None, None, None]:
+        """Measure a device's peaks in small units, or tell what is known of them; about three seconds.
 
-        For the thread that samples: then nothing is sampled meanwhile.
+        For the thread that samples, which drives it and nothing else until it ends.
         """
         if not device.usable:
             self.send(PeaksRefused(device.id, dtype, f"{device.title}: {device.reason}"))
             return
-        asked = threads or peaks_engine.thread_count()
-        known = find(self.known_peaks, device.id, dtype, asked)
+        known = find(self.known_peaks, device.id, dtype, threads or peaks_engine.thread_count())
         if known is not None and not again:
             self.send(PeaksMeasured(known))
             return
         self.send(PeaksStarted(device.id, dtype))
         try:
-            found = peaks_engine.measure(device, dtype, threads, self.stopwatch(device.id))
+            found = yield from peaks_engine.measure(device, dtype, threads, self.stopwatch(device.id))
         except peaks_engine.PeaksError as error:
             self.send(PeaksRefused(device.id, dtype, str(error)))
             return
