@@ -144,7 +144,8 @@ class Session(QObject):
             return None
         silent = self._clock() - self._last_sample_s
         # Loading torch, too, is something that may take a while and was announced.
-        waits = self.environment is None or self.live.active is not None
+        measures_peaks = isinstance(self.live.peaks_state, m.PeaksStarted)
+        waits = self.environment is None or self.live.active is not None or measures_peaks
         limit = ANNOUNCED_STALE_AFTER_S if waits else theme.STALE_AFTER_S
         return silent if silent > limit else None
 
@@ -261,6 +262,13 @@ class Session(QObject):
     def profile_now(self) -> None:
         if self.viewing is None:
             self._send(m.Profile())
+
+    def measure_peaks(self, again: bool = False) -> None:
+        """Have the ceilings of the workload's device measured; `again` although they are known."""
+        if self.viewing is not None or self.environment is None:
+            return
+        workload = self.workload
+        self._send(m.MeasurePeaks(workload.device, workload.dtype, self.measure.threads, again))
 
     def build(self, clean: bool = False) -> None:
         self._send(m.Build(clean))
