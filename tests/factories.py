@@ -90,7 +90,11 @@ def accuracy(wrong: str | None = None, backward: bool = True) -> Accuracy:
             one_minus_cosine=None if is_zero else 0.97 if name == wrong else 1e-12,
             native_rel_l2=None if is_zero else 9e-8,
             unit=1e-8,
-            shape=(8, 64, 128) if name in ("output", "grad_x") else (128, 128) if "weight" in name else (128,),
+            shape=(8, 64, 128)
+            if name in ("output", "grad_x")
+            else (128, 128)
+            if "weight" in name
+            else (128,),
         )
     return Accuracy(wrong is None, tensors, seed=0)
 

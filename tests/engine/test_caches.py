@@ -19,7 +19,12 @@ def sysfs(folder: Path, caches_of: dict[int, list[tuple[int, str, str, str]]]) -
         for index, (level, kind, size, shared) in enumerate(entries):
             place = folder / f"cpu{cpu}" / "cache" / f"index{index}"
             place.mkdir(parents=True)
-            for name, value in (("level", level), ("type", kind), ("size", size), ("shared_cpu_list", shared)):
+            for name, value in (
+                ("level", level),
+                ("type", kind),
+                ("size", size),
+                ("shared_cpu_list", shared),
+            ):
                 (place / name).write_text(f"{value}\n")
     return folder
 

@@ -9,7 +9,6 @@ import pytest
 import torch
 
 from app.core.environment import Device
-from app.core.messages import PeaksMeasured, PeaksRefused, PeaksStarted
 from app.core.peaks import Peaks
 from app.engine import peaks
 from app.engine.stopwatch import CpuStopwatch
@@ -93,7 +92,9 @@ def test_what_torch_cannot_do_is_a_sentence_not_a_peak(monkeypatch: pytest.Monke
         raise RuntimeError('"addmm_impl_cpu_" not implemented for Half')
 
     monkeypatch.setattr(torch, "mm", refuses)
-    with pytest.raises(peaks.PeaksError, match="CPU · Example at float16 cannot be measured: .*not implemented"):
+    with pytest.raises(
+        peaks.PeaksError, match=r"CPU · Example at float16 cannot be measured: .*not implemented"
+    ):
         measured(CpuStopwatch(), "float16")
 
 
@@ -130,7 +131,11 @@ def test_a_damaged_file_means_measuring_again(tmp_path: Path, text: bytes) -> No
 def test_peaks_of_another_processor_or_torch_are_not_ours(tmp_path: Path) -> None:
     path = tmp_path / "peaks.json"
     ours = made_up(processor=CPU.title, torch=str(torch.__version__))
-    for one in (ours, made_up(processor="another", torch=ours.torch), made_up(processor=CPU.title, torch="1.0")):
+    for one in (
+        ours,
+        made_up(processor="another", torch=ours.torch),
+        made_up(processor=CPU.title, torch="1.0"),
+    ):
         peaks.keep(one, path)
     assert peaks.known_peaks((CPU,), path) == (ours,)
     assert peaks.known_peaks((msgspec.structs.replace(CPU, usable=False),), path) == ()
