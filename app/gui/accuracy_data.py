@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from app.core import text
 from app.core.catalog import contender
-from app.core.measurements import Accuracy, TensorError, factor_of
+from app.core.measurements import TensorError, factor_of
 from app.core.results import Entry
 from app.exports.accuracy_rows import magnitude
 from app.gui.snapshot import Snapshot
@@ -18,6 +18,7 @@ from app.gui.views.rows import title_of
 class TensorRow:
     """One tensor of one contender, as text and as the numbers that the strip draws."""
 
+    implementation: str
     name: str
     shape: str
     ours: str
@@ -61,14 +62,27 @@ def title_of_tensor(name: str) -> str:
     return name.replace("grad_", "grad ", 1)
 
 
-def rows_of(accuracy: Accuracy | None) -> tuple[TensorRow, ...]:
-    tensors = {} if accuracy is None else accuracy.tensors
-    return tuple(_row(name, error) for name, error in tensors.items())
+def rows_of(entry: Entry | None) -> tuple[TensorRow, ...]:
+    """One contender's tensors."""
+    if entry is None or entry.accuracy is None:
+        return ()
+    name = entry.implementation
+    return tuple(_row(name, title_of_tensor(t), t, error) for t, error in entry.accuracy.tensors.items())
 
 
-def _row(name: str, error: TensorError) -> TensorRow:
+def output_rows(snapshot: Snapshot) -> tuple[TensorRow, ...]:
+    """The output of every contender: forward alone has nothing else to be wrong in."""
+    return tuple(
+        _row(entry.implementation, title_of(entry.implementation), "output", entry.accuracy.tensors["output"])
+        for entry in snapshot.entries
+        if entry.accuracy is not None and "output" in entry.accuracy.tensors
+    )
+
+
+def _row(implementation: str, title: str, name: str, error: TensorError) -> TensorRow:
     return TensorRow(
-        name=title_of_tensor(name),
+        implementation=implementation,
+        name=title,
         shape=" × ".join(str(size) for size in error.shape),
         ours=magnitude(error.max_abs),
         native=magnitude(error.native_max_abs),
@@ -142,7 +156,8 @@ def subject_of(snapshot: Snapshot, wanted: str | None) -> Entry | None:
 
 def zero_note(rows: tuple[TensorRow, ...]) -> str:
     """One line for tensors whose true value is zero."""
-    names = [row.name.removeprefix("grad ") for row in rows if row.error.rel_l2 is None and row.ok]
+    zero = [row for row in rows if row.error.rel_l2 is None and row.ok and row.name.startswith("grad ")]
+    names = [row.name.removeprefix("grad ") for row in zero]
     if not names:
         return ""
     if len(names) == 1:
@@ -163,6 +178,9 @@ def caption_of(entry: Entry | None, dtype: str, device: str) -> str:
             "exceed its", "exceed their"))  # fmt: skip
     else:
         said.append(f"{dtype} on {device.upper()}")
+        if total == 1:
+            said.append("forward + backward checks nine gradients as well")
+            return " · ".join(said)
     return " · ".join([*said, "log scale"])
 
 

@@ -16,7 +16,7 @@ from app.gui.icons import draw_icon
 from app.gui.parts.look import Look
 
 _HEAD, _FOOT = 30, 24
-_LEAST_ROW, _LEAST_SMALL = 23, 19
+_LEAST_ROW, _LEAST_SMALL, _MOST_ROW = 23, 19, 36
 _TAIL = 26
 _COLUMNS = ("ours", "native", "bound", "used", "rel_l2", "one_minus_cosine", "bias")
 _TITLES = {
@@ -74,17 +74,28 @@ class TensorChart(PaintedChart):
         # No more than is needed: the layout gives it what the cards below leave.
         return QSize(900, self.minimumSizeHint().height())
 
+    @property
+    def _by_contender(self) -> bool:
+        """Whether rows are contenders, with a mark each, rather than tensors of one."""
+        return len({row.implementation for row in self.rows}) > 1
+
+    @property
+    def natural_height(self) -> int:
+        """In which rows stand at full height: more would be left empty."""
+        return sum(self._heights()) + _MOST_ROW * max(len(self.rows), 4)
+
     # ---- places ----------------------------------------------------------------------------------------
 
     def _pitch(self, area: QRectF) -> float:
         count = max(len(self.rows), 1)
-        return min((area.height() - sum(self._heights())) / count, 36.0)
+        return min((area.height() - sum(self._heights())) / count, float(_MOST_ROW))
 
     def _places(self, area: QRectF) -> _Places:
         look = self.look
         gap = 9 if look.small else 18
         bold, plain = look.font(13, 600), look.font(13)
         names = max((width_of(row.name, bold) for row in self.rows), default=80.0) + 10
+        names += 18 if self._by_contender else 0
         shapes = (
             0.0 if look.small else max((width_of(r.shape, look.font(12)) for r in self.rows), default=0.0)
         )
@@ -137,7 +148,7 @@ class TensorChart(PaintedChart):
         look = self.look
         head = self._heights()[0]
         font, colour = look.font(12, 500), look.colour("text_secondary")
-        title = "Tensor" if look.small else "Tensor and shape"
+        title = "Implementation" if self._by_contender else "Tensor" if look.small else "Tensor and shape"
         write(painter, QRectF(places.name, area.top(), 200, head), title, font, colour, LEFT)
         for column, right in places.rights.items():
             place = QRectF(right - 160, area.top(), 160, head)
@@ -201,7 +212,11 @@ class TensorChart(PaintedChart):
             painter.fillRect(QRectF(rect.left(), rect.top(), 3, rect.height()), look.colour("error"))
         main = look.colour("text_secondary" if self._frozen else "text")
         soft = look.colour("text_secondary")
-        write(painter, _at(rect, places.name, 220), row.name, look.font(13, 600), main, LEFT)
+        left = places.name
+        if self._by_contender:
+            style_of(row.implementation, look.theme).mark(painter, QPointF(left + 5, rect.center().y()), 9)
+            left += 18
+        write(painter, _at(rect, left, 220), row.name, look.font(13, 600), main, LEFT)
         if not look.small:
             write(
                 painter, _at(rect, places.shape, 160), row.shape, look.font(12), look.colour("text_tertiary")
@@ -249,7 +264,7 @@ class TensorChart(PaintedChart):
         bound = self._x(error.bound, places, axis)
         half = min(9.0, rect.height() / 2 - 2)
         self._beyond(painter, QRectF(bound, middle - half, right - bound, 2 * half), not row.ok)
-        native, own = style_of("native", look.theme), style_of(self._name, look.theme)
+        native, own = style_of("native", look.theme), style_of(row.implementation, look.theme)
         soft = look.colour("text_secondary")
         for value, y, style, bad in (
             (error.native_max_abs, upper, native, False),

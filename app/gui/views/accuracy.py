@@ -9,7 +9,15 @@ from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 from app.core import text
 from app.core.results import Entry
 from app.exports.accuracy_rows import slice_note
-from app.gui.accuracy_data import caption_of, report_text, rows_of, standings_of, subject_of, why_none
+from app.gui.accuracy_data import (
+    caption_of,
+    output_rows,
+    report_text,
+    rows_of,
+    standings_of,
+    subject_of,
+    why_none,
+)
 from app.gui.charts.tensors import TensorChart
 from app.gui.parts.buttons import Button
 from app.gui.parts.card import Card
@@ -110,8 +118,9 @@ class AccuracyView(View):
 
     def _fit(self) -> None:
         """The table takes what the cards below leave, and scrolls before its rows cannot be read."""
-        height = self.tensors.minimumSizeHint().height() + self.look.sizes.card_head + 6
-        self.card.setMinimumHeight(height)
+        head = self.look.sizes.card_head + 6
+        self.card.setMinimumHeight(self.tensors.minimumSizeHint().height() + head)
+        self.card.setMaximumHeight(self.tensors.natural_height + head + 8)
 
     def _choose(self, name: str) -> None:
         self._wanted = name
@@ -127,11 +136,14 @@ class AccuracyView(View):
             self._challenger = snapshot.challenger
         entry = subject_of(snapshot, self._wanted)
         accuracy = entry.accuracy if entry is not None else None
-        rows = rows_of(accuracy)
+        rows = rows_of(entry)
+        if len(rows) == 1:
+            rows = output_rows(snapshot)
         name = entry.implementation if entry is not None else snapshot.baseline
         message = "" if rows else why_none(snapshot, entry)
         self.tensors.show_rows(name, rows, message, snapshot.dimmed)
-        self.tensors.title = f"Error per tensor: {title_of(name)}"
+        by_contender = accuracy is not None and len(accuracy.tensors) == 1
+        self.tensors.title = "Error of the output" if by_contender else f"Error per tensor: {title_of(name)}"
         record = snapshot.record
         workload = record.workload if record is not None else None
         caption = caption_of(entry, workload.dtype, workload.device) if workload is not None else ""

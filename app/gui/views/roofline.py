@@ -66,6 +66,7 @@ class RooflineView(View):
         self._remark_column = QVBoxLayout()
         self._remark_column.setSpacing(8)
         self._said: tuple[str, ...] = ()
+        self.remarks_card.hide()
         self.remarks_card.body.addLayout(self._remark_column)
         self.remarks_card.body.addStretch(1)
         self._lay_out()
@@ -80,6 +81,7 @@ class RooflineView(View):
         self._right.addWidget(self.ceilings_card)
         self._right.addWidget(self.share_card)
         self._right.addWidget(self.remarks_card, 1)
+        self._right.addStretch(0)
         self._columns.addLayout(self._left, 64)
         self._columns.addLayout(self._right, 36)
         outer = QVBoxLayout(self)
@@ -111,6 +113,7 @@ class RooflineView(View):
         if said == self._said:
             return
         self._said = said
+        self.remarks_card.setVisible(bool(said))
         empty(self._remark_column)
         for words in said:
             self._remark_column.addWidget(Remark(self.look, words))
@@ -169,6 +172,8 @@ class RooflineView(View):
             return state.reason
         if snapshot.recorded:
             return "This recording has no ceilings: its machine's peaks were not measured."
+        if snapshot.recording.build.is_running:
+            return "The ceilings are measured when the build is done: nothing may run beside it."
         return "Measuring this device's ceilings, about three seconds; nothing is sampled meanwhile."
 
     def _show_ceilings(self, snapshot: Snapshot, peaks: Peaks | None, state: object) -> None:
@@ -180,7 +185,8 @@ class RooflineView(View):
         self.again.setEnabled(not measuring and not snapshot.recorded)
         self.again.setVisible(not snapshot.recorded)
         if peaks is None:
-            said = "measuring" if measuring else "not measured"
+            waits = snapshot.recording.build.is_running and not snapshot.recorded
+            said = "measuring" if measuring else "after the build" if waits else "not measured"
             self.ceilings.show_facts([Fact("Compute", said), Fact("Memory", said)])
             self.age.setText("about 3 s" if measuring else "")
             return
