@@ -157,7 +157,7 @@ def formulas_of(workload: Workload, peaks: Peaks | None, points: list[Point]) ->
         count = flops_of(workload, "decode")
         projections = 8 * workload.batch * workload.embed_dim**2
         found.append(
-            Formula("FLOP decode", "8·B·E² + 4·B·T·E", _sum(projections, count - projections, count))
+            Formula("FLOP decode", "8·B·E² + 4·B·(T+1)·E", _sum(projections, count - projections, count))
         )
     else:
         count = flops_of(workload, "forward")

@@ -30,7 +30,8 @@ OVERHEAD_BOUND = 0.1
 
 class Traffic(msgspec.Struct, frozen=True):
     """Numbers read and written by one call: so many activations [B, S, E], weights [E, E] and score matrices
-    [B, H, S, S], and in decoding so many caches of keys and values [B, T, 2E]."""
+    [B, H, S, S]. In decoding, with T tokens cached and one new: activations [B, E], scores [B, H, T + 1], and
+    so many caches of keys and values [B, T + 1, 2E]."""
 
     activations: int = 0
     weights: int = 0
@@ -49,7 +50,7 @@ class Traffic(msgspec.Struct, frozen=True):
         """How many numbers that is in one workload. Biases and masks are left out: a thousandth or so."""
         width, batch = workload.embed_dim, workload.batch
         tokens = tokens_of(workload)
-        keys = workload.seq_len
+        keys = keys_of(workload)
         return (
             self.activations * batch * tokens * width
             + self.weights * width * width
@@ -62,8 +63,8 @@ class Traffic(msgspec.Struct, frozen=True):
         terms = (
             (self.activations, "B·E" if decoding else "B·S·E"),
             (self.weights, "E²"),
-            (self.scores, "B·H·T" if decoding else "B·H·S²"),
-            (2 * self.cache, "B·T·E"),
+            (self.scores, "B·H·(T+1)" if decoding else "B·H·S²"),
+            (2 * self.cache, "B·(T+1)·E"),
         )
         return " + ".join(f"{count}·{term}" for count, term in terms if count) or "0"
 
@@ -134,6 +135,11 @@ def tokens_of(workload: Workload) -> int:
     return 1 if is_decode(workload) else workload.seq_len
 
 
+def keys_of(workload: Workload) -> int:
+    """Tokens that each is held against: in decoding the cached ones and the new one itself."""
+    return workload.seq_len + 1 if is_decode(workload) else workload.seq_len
+
+
 def is_decode(workload: Workload) -> bool:
     return str(workload.mode) == "decode"
 
@@ -160,7 +166,7 @@ def work_of(workload: Workload, implementation: str, phase: Phase | None = None)
 def flops_of(workload: Workload, phase: Phase) -> int:
     """FLOP of a phase. `Workload.flops` is that of the phase which the workload measures."""
     if phase == "decode":
-        keys, width, batch = workload.seq_len, workload.embed_dim, workload.batch
+        keys, width, batch = workload.seq_len + 1, workload.embed_dim, workload.batch
         return 8 * batch * width**2 + 4 * batch * keys * width
     forward = msgspec.structs.replace(workload, mode="forward").flops
     return {"forward": forward, "backward": 2 * forward, "step": 3 * forward}[phase]

@@ -24,7 +24,7 @@ def test_flop_of_each_phase_by_hand() -> None:
     assert flops_of(SMALL, "forward") == projections + attention
     assert flops_of(SMALL, "backward") == 2 * (projections + attention)
     assert flops_of(SMALL, "step") == 3 * (projections + attention)
-    assert flops_of(SMALL, "decode") == 8 * 2 * 64 + 4 * 2 * 3 * 8
+    assert flops_of(SMALL, "decode") == 8 * 2 * 64 + 4 * 2 * (3 + 1) * 8
 
 
 def test_the_work_of_a_workload_is_what_the_workload_itself_says() -> None:
@@ -72,7 +72,7 @@ def test_a_step_is_forward_and_backward() -> None:
 
 def test_a_formula_is_printed_as_it_is_computed() -> None:
     assert Traffic(14, 4, 8).formula() == "14·B·S·E + 4·E² + 8·B·H·S²"
-    assert Traffic(10, 4, 0, 1).formula(decoding=True) == "10·B·E + 4·E² + 2·B·T·E"
+    assert Traffic(10, 4, 0, 1).formula(decoding=True) == "10·B·E + 4·E² + 2·B·(T+1)·E"
     assert Traffic().formula() == "0"
 
 

@@ -81,7 +81,7 @@ class RooflineView(View):
         self._right.addWidget(self.ceilings_card)
         self._right.addWidget(self.share_card)
         self._right.addWidget(self.remarks_card, 1)
-        self._right.addStretch(0)
+        self._right.addStretch(1)
         self._columns.addLayout(self._left, 64)
         self._columns.addLayout(self._right, 36)
         outer = QVBoxLayout(self)
@@ -114,6 +114,8 @@ class RooflineView(View):
             return
         self._said = said
         self.remarks_card.setVisible(bool(said))
+        # Without remarks the cards above them keep their height, and what is left stays empty.
+        self._right.setStretch(self._right.count() - 1, 0 if said else 1)
         empty(self._remark_column)
         for words in said:
             self._remark_column.addWidget(Remark(self.look, words))
