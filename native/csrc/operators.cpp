@@ -213,6 +213,11 @@ TORCH_LIBRARY(attnscope, m) {
   m.def(
       "self_attention_backward(Tensor grad_y, Tensor x, Tensor[] in_weights, Tensor out_weight, Tensor qkv, "
       "Tensor p, Tensor c, int num_heads, bool causal, int wanted, str kernel) -> Tensor[]");
+  // Decoding: one position more, written to the caches at `position`.
+  m.def(
+      "self_attention_step(Tensor x_t, Tensor in_proj_weight, Tensor? in_proj_bias, Tensor out_weight, "
+      "Tensor? out_bias, Tensor(a!) key_cache, Tensor(b!) value_cache, SymInt position, int num_heads, "
+      "str kernel=\"auto\") -> Tensor");
   m.def("build_id() -> str", build_id);
 }
 
@@ -220,7 +225,8 @@ TORCH_LIBRARY(attnscope, m) {
   m.impl("self_attention", self_attention);                   \
   m.impl("self_attention_packed", self_attention_packed);     \
   m.impl("self_attention_forward", self_attention_forward);   \
-  m.impl("self_attention_backward", self_attention_backward);
+  m.impl("self_attention_backward", self_attention_backward); \
+  m.impl("self_attention_step", self_attention_step);
 
 TORCH_LIBRARY_IMPL(attnscope, CPU, m) {
   ATTNSCOPE_KERNELS(m)
@@ -233,16 +239,19 @@ TORCH_LIBRARY_IMPL(attnscope, CUDA, m) {
 TORCH_LIBRARY_IMPL(attnscope, Autograd, m) {
   m.impl("self_attention", self_attention_autograd);
   m.impl("self_attention_packed", self_attention_packed_autograd);
+  m.impl("self_attention_step", self_attention_step_autograd);
 }
 
 TORCH_LIBRARY_IMPL(attnscope, AutocastCPU, m) {
   m.impl("self_attention", self_attention_autocast_cpu);
   m.impl("self_attention_packed", self_attention_packed_autocast_cpu);
+  m.impl("self_attention_step", self_attention_step_autocast_cpu);
 }
 
 TORCH_LIBRARY_IMPL(attnscope, AutocastCUDA, m) {
   m.impl("self_attention", self_attention_autocast_cuda);
   m.impl("self_attention_packed", self_attention_packed_autocast_cuda);
+  m.impl("self_attention_step", self_attention_step_autocast_cuda);
 }
 
 TORCH_LIBRARY_IMPL(attnscope, Meta, m) {
@@ -250,11 +259,13 @@ TORCH_LIBRARY_IMPL(attnscope, Meta, m) {
   m.impl("self_attention_packed", self_attention_packed_meta);
   m.impl("self_attention_forward", self_attention_forward_meta);
   m.impl("self_attention_backward", self_attention_backward_meta);
+  m.impl("self_attention_step", self_attention_step_meta);
 }
 
 TORCH_LIBRARY_IMPL(attnscope, CompositeExplicitAutograd, m) {
   m.impl("self_attention", self_attention_elsewhere);
   m.impl("self_attention_packed", self_attention_packed_elsewhere);
+  m.impl("self_attention_step", self_attention_step_elsewhere);
 }
 
 }  // namespace attnscope
