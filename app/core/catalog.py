@@ -99,7 +99,7 @@ CONTENDERS: dict[str, Contender] = {
     )
 }
 
-DEFAULT_CONTENDERS = ("native", "mha", "sdpa", "extension-aten")
+DEFAULT_CONTENDERS = ("native", "mha", "sdpa", "extension-aten", "extension-fused")
 """What a window starts with: torch.compile takes 5 to 30 s to prepare and is asked for by hand."""
 
 

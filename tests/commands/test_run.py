@@ -54,17 +54,20 @@ def test_quick_writes_four_kinds_of_files_and_counts_one_python_call(tmp_path: P
     results = by_name(document)
     assert {r["status"] for r in results.values()} == {"measured"}
     assert results["extension-aten"]["counts"]["python_calls"] == {"forward": 1, "backward": None}
+    assert results["extension-fused"]["counts"]["python_calls"] == {"forward": 1, "backward": None}
+    assert results["extension-fused"]["counts"]["operator_calls"]["forward"] <= 4
     assert results["native"]["counts"]["python_calls"]["forward"] > 15
     assert all(r["counts"]["kernel_launches"] is None for r in results.values())
     assert all(r["accuracy"]["ok"] for name, r in results.items() if not name.startswith("@"))
     with (tmp_path / "samples.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == files.load(tmp_path / "recording.json").sample_count
-    for name in ("native", "mha", "sdpa", "extension-aten"):
+    for name in ("native", "mha", "sdpa", "extension-aten", "extension-fused"):
         trace = json.loads(gzip.decompress((tmp_path / "traces" / f"{name}.json.gz").read_bytes()))
         assert trace["traceEvents"]
     report = (tmp_path / "report.html").read_text()
     assert "Extension (ATen)" in report
+    assert "Extension (fused)" in report
     assert "launch" not in report.lower()
 
 

@@ -36,7 +36,7 @@ def test_the_main_job_ends_with_a_picture(launch: Launch) -> None:
     application.wait_until(
         lambda: (
             {c.implementation for c in application.messages() if isinstance(c, m.Counted)}
-            >= {"native", "mha", "sdpa", "extension-aten"}
+            >= {"native", "mha", "sdpa", "extension-aten", "extension-fused"}
         ),
         timeout=120,
     )
@@ -46,6 +46,7 @@ def test_the_main_job_ends_with_a_picture(launch: Launch) -> None:
     assert colours(picture) > 200
     counted = {c.implementation: c.counts for c in application.messages() if isinstance(c, m.Counted)}
     assert counted["extension-aten"].python_calls.forward == 1
+    assert counted["extension-fused"].python_calls.forward == 1
     assert (counted["native"].python_calls.forward or 0) > 15
     closes_well(application)
 

@@ -57,8 +57,8 @@ def test_samples_come_by_themselves_and_a_verdict_follows(make: Make, qtbot: QtB
     session.start()
     qtbot.waitUntil(lambda: samples(session) > 100, timeout=8000)
     snapshot = session.snapshot(60.0)
-    assert snapshot.challenger == "extension-aten"
-    entry = snapshot.entry("extension-aten")
+    assert snapshot.challenger == "extension-fused"
+    entry = snapshot.entry("extension-fused")
     assert entry is not None
     assert entry.verdict == "faster"
     assert session.running
