@@ -213,11 +213,12 @@ TORCH_LIBRARY(attnscope, m) {
   m.def(
       "self_attention_backward(Tensor grad_y, Tensor x, Tensor[] in_weights, Tensor out_weight, Tensor qkv, "
       "Tensor p, Tensor c, int num_heads, bool causal, int wanted, str kernel) -> Tensor[]");
-  // Decoding: one position more, written to the caches at `position`.
+  // Decoding: one position more, written to the caches at `position`. Its `kernel` is called `level` here: torch.compile
+  // hands the arguments of an operator that writes to some on by name, to a function whose own first one is `kernel`.
   m.def(
       "self_attention_step(Tensor x_t, Tensor in_proj_weight, Tensor? in_proj_bias, Tensor out_weight, "
       "Tensor? out_bias, Tensor(a!) key_cache, Tensor(b!) value_cache, SymInt position, int num_heads, "
-      "str kernel=\"auto\") -> Tensor");
+      "str level=\"auto\") -> Tensor");
   m.def("build_id() -> str", build_id);
 }
 
