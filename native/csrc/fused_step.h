@@ -165,16 +165,16 @@ void step_merge(const StepArgs& args, std::int64_t head) {
   }
 }
 
-// Columns [begin, end) of y = x weightᵀ + bias, summed in the compute type and rounded once.
+// Columns [begin, end) of y = x weightᵀ + bias in a 16-bit type, summed in float and rounded once.
 template <class V, class X>
-void linear_by_rows(const LinearArgs& o, std::int64_t begin, std::int64_t end) {
+void narrow_linear(const LinearArgs& o, std::int64_t begin, std::int64_t end) {
   constexpr std::int64_t wide = V::rows > 4 ? 8 : 4;
   for (std::int64_t j = begin; j < end; j += wide) {
     const std::int64_t columns = smaller(wide, end - j);
     const X* const weight = at<X>(o.weight, j * o.weight_stride);
     for (std::int64_t i = 0; i < o.rows; ++i) {  // the same few rows of the weight, which stay near
       const X* const x = at<X>(o.x, i * o.x_stride);
-      typename V::Scalar sums[wide];
+      float sums[wide];
       products_of<V>(x, weight, o.weight_stride, columns, o.depth, sums);
       V sum = V::load_first(sums, columns);
       if (o.bias != nullptr) {
@@ -188,12 +188,10 @@ void linear_by_rows(const LinearArgs& o, std::int64_t begin, std::int64_t end) {
 template <class V, class X>
 void step_linear(const LinearArgs& o, std::int64_t begin, std::int64_t end) {
   if constexpr (std::is_same_v<X, typename V::Scalar>) {
-    if (o.rows > 1) {
-      linear<V>(o, begin, end);
-      return;
-    }
+    linear<V>(o, begin, end);
+  } else {
+    narrow_linear<V, X>(o, begin, end);
   }
-  linear_by_rows<V, X>(o, begin, end);
 }
 
 }  // namespace

@@ -1,22 +1,16 @@
 // Decoding: one new position of each sequence against a cache of keys and values. Level "fused", and what the dispatcher
 // calls; the schema and the registrations are in operators.cpp.
-#include <ATen/Parallel.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
-#include <atomic>
+#include <algorithm>
 #include <cstring>
-#include <thread>
-
-#if defined(__x86_64__) || defined(_M_X64)
-#include <emmintrin.h>
-#endif
 
 #include "checks.h"
 #include "fused.h"
-#include "fused_parallel.h"
+#include "fused_phases.h"
 #include "operators.h"
 #include "views.h"
 
@@ -34,57 +28,10 @@ void check_memory(const char* name, const Tensor& cache) {  // [B, H, max_len, D
       "; expected memory of its own for every number, dense along the last dimension");
 }
 
-// Tasks that depend on those of the phase before.
-struct Phase {
-  int64_t count;
-  void (*task)(const void* context, int64_t index);
-  const void* context;
-  std::atomic<int64_t> next{0};
-  std::atomic<int64_t> done{0};
-
-  template <class F>
-  Phase(int64_t tasks, const F& f)
-      : count(tasks),
-        task([](const void* self, int64_t index) { (*static_cast<const F*>(self))(index); }),
-        context(&f) {}
-};
-
-// Between two looks: the processor's hint that this is waiting, and now and then the core to whoever has work for it.
-void breathe(int64_t turn) {
-  if (turn % 1024 == 1023) {
-    std::this_thread::yield();
-    return;
-  }
-#if defined(__x86_64__) || defined(_M_X64)
-  _mm_pause();
-#endif
-}
-
-// All phases in one parallel region: waking the threads once is a good part of a small step. A thread waits for tasks
-// that others hold, never for others to arrive, so that fewer threads than asked for finish the work as well.
-template <size_t N>
-void run_phases(std::array<Phase, N>& phases, bool worth_it) {
-  fused::for_each(worth_it ? at::get_num_threads() : 1, worth_it, [&](int64_t) {
-    for (Phase& phase : phases) {
-      int64_t mine = 0;
-      for (int64_t i = phase.next.fetch_add(1); i < phase.count; i = phase.next.fetch_add(1)) {
-        phase.task(phase.context, i);
-        ++mine;
-      }
-      if (mine > 0) {
-        phase.done.fetch_add(mine, std::memory_order_release);
-      }
-      for (int64_t turn = 0; phase.done.load(std::memory_order_acquire) < phase.count; ++turn) {
-        breathe(turn);
-      }
-    }
-  });
-}
-
 // Multiplications below which a second thread does not pay.
-constexpr int64_t parallel_work = 60'000;
+constexpr int64_t parallel_work = 100'000;
 constexpr int64_t piece_length = 512;  // positions; a multiple of the kernels' blocks, so that pieces change no sum
-constexpr int64_t column_chunk = 64;
+constexpr int64_t column_chunk = 32;  // of an output: small, so that no thread waits long for another
 
 int64_t pieces(int64_t total, int64_t size) {
   return (total + size - 1) / size;
@@ -238,8 +185,9 @@ Tensor fused_step(
     const Tensor merged = at::from_blob(c, {batch, embed_dim}, options);
     fused::linear(kernels, projected, as_rows(x), in_proj_weight, in_bias);
     const auto store = [&](int64_t head) { step.store(qkv, head); };
-    std::array<Phase, 3> phases{Phase(heads, store), Phase(heads * piece_count, attend), Phase(heads, merge)};
-    run_phases(phases, attention_work > parallel_work);
+    std::array<fused::Phase, 3> phases{
+        fused::Phase(heads, store), fused::Phase(heads * piece_count, attend), fused::Phase(heads, merge)};
+    fused::run_phases(phases, attention_work > parallel_work);
     Tensor rows = strided_view(y, {batch, embed_dim}, {embed_dim, 1}, 0);
     fused::linear(kernels, rows, merged, out_weight, bias);
     return y;
@@ -261,8 +209,8 @@ Tensor fused_step(
         step.attend(item * num_heads + head);
       }
     };
-    std::array<Phase, 2> phases{Phase(num_heads, whole_head), Phase(chunks, project_out)};
-    run_phases(phases, worth_it);
+    std::array<fused::Phase, 2> phases{fused::Phase(num_heads, whole_head), fused::Phase(chunks, project_out)};
+    fused::run_phases(phases, worth_it);
     return y;
   }
   const int64_t per_head = pieces(head_dim, column_chunk);
@@ -271,10 +219,10 @@ Tensor fused_step(
     const int64_t head = task / per_head;
     step.project(head / num_heads, head % num_heads, begin, std::min(head_dim, begin + column_chunk));
   };
-  std::array<Phase, 4> phases{
-      Phase(3 * num_heads * per_head, project_in), Phase(heads * piece_count, attend), Phase(heads, merge),
-      Phase(chunks, project_out)};
-  run_phases(phases, worth_it);
+  std::array<fused::Phase, 4> phases{
+      fused::Phase(3 * num_heads * per_head, project_in), fused::Phase(heads * piece_count, attend), fused::Phase(heads, merge),
+      fused::Phase(chunks, project_out)};
+  fused::run_phases(phases, worth_it);
   return y;
 }
 
