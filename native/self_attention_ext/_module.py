@@ -96,9 +96,7 @@ class SelfAttention(nn.Module):
             ) from None
         if position >= cache.max_len:
             raise cache.full()
-        y: Tensor = operators.step(
-            x_t, *self._tensors(), keys, values, position, self.num_heads, self.kernel
-        )
+        y: Tensor = operators.step(x_t, *self._tensors(), keys, values, position, self.num_heads, self.kernel)
         cache.length = position + 1
         return y
 
