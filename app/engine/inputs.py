@@ -50,9 +50,10 @@ class Cached:
 class Inputs:
     """What one workload is computed on.
 
-    `x` [B, S, E], in decode mode the new tokens [B, 1, E], which see those in `cached`. `layer` holds the parameters packed, as `nn.MultiheadAttention` does; `parts` are the same
-    numbers in the same memory as separate leaves, as a layer written step by step owns them (a slice of the
-    packed weight would cost it copies in the backward pass that no such layer pays).
+    `x` [B, S, E], in decode mode the new tokens [B, 1, E], which see those in `cached`. `layer` holds the
+    parameters packed, as `nn.MultiheadAttention` does; `parts` are the same numbers in the same memory as
+    separate leaves, as a layer written step by step owns them (a slice of the packed weight would cost it
+    copies in the backward pass that no such layer pays).
     `output_gradient` [B, S, E] is what the backward pass starts from; None in the other modes.
     """
 
@@ -144,7 +145,7 @@ def make_inputs(workload: Workload, seed: int = 0) -> Inputs:
 
 def cache_of(layer: nn.MultiheadAttention, tokens: Tensor) -> Cached:
     """What a layer keeps of `tokens` [B, S, E]: their keys and values [B, H, S, D]."""
-    batch, seq_len, width = tokens.shape
+    batch, seq_len, _ = tokens.shape
     heads = (batch, seq_len, layer.num_heads, layer.head_dim)
     with torch.no_grad():
         _, k_weight, v_weight = layer.in_proj_weight.chunk(3)

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from app.core.catalog import CONTENDERS
-from app.engine import accuracy
 from app.core.workload import Workload
+from app.engine import accuracy
 from app.engine.implementations import compiled, mha, native, sdpa, shipped
 from app.engine.inputs import Cached, Forward, Inputs, make_inputs
 from app.engine.inspection import inspect_call
@@ -156,14 +156,14 @@ def test_compiling_without_a_compiler_says_what_to_install(monkeypatch: pytest.M
 @pytest.mark.build
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.parametrize("mode", ["forward_backward", "decode"])
-def test_the_compiled_steps_keep_the_rule(mode: str, monkeypatch: pytest.MonkeyPatch):
+def test_the_compiled_steps_keep_the_rule(mode: str):
     if compiled.unsupported(TINY):
         pytest.skip("no C++ compiler")
     import torch._inductor.config
 
-    # A pool of compiling processes would outlive the test.
-    monkeypatch.setattr(torch._inductor.config, "compile_threads", 1)
     inputs = make_inputs(with_(TINY, mode=mode))
     reference = accuracy.make_reference(inputs)
-    result = accuracy.compare(accuracy.run_once(compiled.prepare, inputs), reference)
+    # A pool of compiling processes would outlive the test.
+    with torch._inductor.config.patch(compile_threads=1):
+        result = accuracy.compare(accuracy.run_once(compiled.prepare, inputs), reference)
     assert result.ok, result.first_wrong

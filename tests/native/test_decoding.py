@@ -215,20 +215,30 @@ def test_a_full_cache_says_so_and_stays_as_it_was() -> None:
 
 
 FAULTS = {
-    "batch": (lambda: SelfAttention(12, 3, dtype=torch.float64).new_cache(4, 5), r"key_cache.*\[4, 3, 5, 4\].*\[2, 3, 5, 4\]"),
-    "heads": (lambda: SelfAttention(12, 6, dtype=torch.float64).new_cache(2, 5), r"key_cache.*\[2, 6, 5, 2\].*\[2, 3, 5, 4\]"),
-    "width": (lambda: SelfAttention(24, 3, dtype=torch.float64).new_cache(2, 5), r"key_cache.*\[2, 3, 5, 8\]"),
-    "dtype": (lambda: SelfAttention(12, 3, dtype=torch.float32).new_cache(2, 5), "key_cache.*is float32; expected float64, as x_t"),
-    "device": (lambda: SelfAttention(12, 3, dtype=torch.float64, device="meta").new_cache(2, 5), "key_cache.*is on meta; expected cpu, where x_t is"),
-}  # fmt: skip
+    "batch": ({"batch": 4}, r"key_cache.*\[4, 3, 5, 4\].*\[2, 3, 5, 4\]"),
+    "heads": ({"heads": 6}, r"key_cache.*\[2, 6, 5, 2\].*\[2, 3, 5, 4\]"),
+    "width": ({"embed_dim": 24}, r"key_cache.*\[2, 3, 5, 8\].*\[2, 3, 5, 4\]"),
+    "dtype": ({"dtype": torch.float32}, r"key_cache.*is float32; expected float64, as x_t is"),
+    "device": ({"device": "meta"}, r"key_cache.*is on meta; expected cpu, where x_t is"),
+}
+
+
+def other_cache(
+    batch: int = 2,
+    embed_dim: int = 12,
+    heads: int = 3,
+    dtype: torch.dtype = torch.float64,
+    device: str = "cpu",
+) -> KeyValueCache:
+    return SelfAttention(embed_dim, heads, dtype=dtype, device=device).new_cache(batch, 5)
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_another_layers_cache_is_refused_by_name(fault: str, kernel: str) -> None:
     layer = make_layer(12, 3, kernel)
-    make, words = FAULTS[fault]
-    cache = make()
+    changes, words = FAULTS[fault]
+    cache = other_cache(**changes)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=words):
         layer.step(make_x(2, 1, 12), cache)
     assert cache.length == 0
@@ -454,7 +464,7 @@ def test_autocast_decodes_in_the_regions_type_with_a_cache_made_there() -> None:
         assert y.dtype == torch.bfloat16
         torch.testing.assert_close(y.float(), layer(x).float(), rtol=2e-2, atol=2e-2)
     outside = layer.new_cache(2, 4)
-    with torch.autocast("cpu", torch.bfloat16), pytest.raises(ValueError, match="key_cache.*is float32"):
+    with torch.autocast("cpu", torch.bfloat16), pytest.raises(ValueError, match=r"key_cache.*is float32"):
         layer.step(x[:, :1], outside)
 
 
