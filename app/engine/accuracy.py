@@ -137,7 +137,7 @@ def _exact(inputs: Inputs) -> Tensors:
         leaves = [parts[name].contiguous() for name in PARTS]
         with torch.no_grad():
             output = native.decoding_step(
-                x, *leaves, keys, values, position=workload.seq_len, num_heads=workload.num_heads
+                x, keys, values, *leaves, position=workload.seq_len, num_heads=workload.num_heads
             )
         return {"output": output}
     x = x.contiguous().requires_grad_(backward)

@@ -2,7 +2,6 @@
 // calls; the schema and the registrations are in operators.cpp.
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/from_blob.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <algorithm>
@@ -158,21 +157,30 @@ Tensor fused_step(
   const bool own = takes_rows(kernels, batch, embed_dim) && is_dense(in_proj_weight) && is_dense(out_weight) &&
       (in_bias == nullptr || is_dense(*in_bias)) && (bias == nullptr || is_dense(*bias));
 
-  // All that lives no longer than the call, in memory that this thread keeps.
+  Tensor projected;  // [B, 3E]
+  Tensor merged;     // [B, E]
+  if (!own) {
+    projected = fused::allocate({batch, 3 * embed_dim}, type);
+    merged = fused::allocate({batch, embed_dim}, type);
+    fused::linear(kernels, projected, as_rows(x), in_proj_weight, in_bias);
+  }
+  // All that lives no longer than the call, in memory that this thread keeps. No product of others runs until it is done
+  // with: they may ask for this memory too.
   const int64_t compute_size = type == at::kDouble ? 8 : 4;
   const int64_t slot = (head_dim + kernels.step->width - 1) / kernels.step->width * kernels.step->width + 2;
   const int64_t piece_bytes = heads * piece_count * slot * compute_size;
-  const int64_t qkv_width = own ? embed_dim : 3 * embed_dim;
-  void* const memory = fused::thread_memory(static_cast<size_t>(piece_bytes + batch * (qkv_width + embed_dim) * size));
-  void* const qkv = at_element(memory, piece_bytes, 1);
-  void* const c = at_element(qkv, batch * qkv_width, size);
+  const int64_t own_bytes = own ? 2 * batch * embed_dim * size : 0;
+  void* const memory = fused::thread_memory(static_cast<size_t>(piece_bytes + own_bytes));
+  void* const q = own ? at_element(memory, piece_bytes, 1) : projected.data_ptr();
+  void* const c = own ? at_element(q, batch * embed_dim, size) : merged.data_ptr();
+  const int64_t q_stride = own ? embed_dim : 3 * embed_dim;
 
   const FusedStep step{
       *kernels.step, size, batch, embed_dim, head_dim, position,
-      {qkv, qkv_width, cache_of(key_cache), cache_of(value_cache), length, num_heads, head_dim, piece_count,
+      {q, q_stride, cache_of(key_cache), cache_of(value_cache), length, num_heads, head_dim, piece_count,
        piece_length, memory, c, embed_dim},
       {x.const_data_ptr(), x.stride(0), in_proj_weight.const_data_ptr(), in_proj_weight.stride(0),
-       in_bias != nullptr ? in_bias->const_data_ptr() : nullptr, qkv, qkv_width, batch, embed_dim},
+       in_bias != nullptr ? in_bias->const_data_ptr() : nullptr, q, q_stride, batch, embed_dim},
       {c, embed_dim, out_weight.const_data_ptr(), out_weight.stride(0),
        bias != nullptr ? bias->const_data_ptr() : nullptr, y.data_ptr(), embed_dim, batch, embed_dim}};
   const int64_t attention_work = 2 * batch * length * embed_dim;
@@ -180,11 +188,7 @@ Tensor fused_step(
   const auto merge = [&](int64_t head) { step.kernels.merge(step.args, head); };
 
   if (!own) {
-    const auto options = x_t.options();
-    Tensor projected = at::from_blob(qkv, {batch, 3 * embed_dim}, options);
-    const Tensor merged = at::from_blob(c, {batch, embed_dim}, options);
-    fused::linear(kernels, projected, as_rows(x), in_proj_weight, in_bias);
-    const auto store = [&](int64_t head) { step.store(qkv, head); };
+    const auto store = [&](int64_t head) { step.store(q, head); };
     std::array<fused::Phase, 3> phases{
         fused::Phase(heads, store), fused::Phase(heads * piece_count, attend), fused::Phase(heads, merge)};
     fused::run_phases(phases, attention_work > parallel_work);

@@ -61,7 +61,7 @@ def prepare(workload: Workload, inputs: Inputs) -> Forward:
         position = workload.seq_len
 
         def step() -> Tensor:
-            return compiled(x, *parts, keys, values, position=position, num_heads=num_heads)
+            return compiled(x, keys, values, *parts, position=position, num_heads=num_heads)
 
         return step
 

@@ -45,6 +45,8 @@ def self_attention(
 
 def decoding_step(
     x_t: Tensor,  # [B, 1, E]
+    keys: Tensor,  # [B, H, max_len, D], written to, as are the values
+    values: Tensor,
     q_weight: Tensor,  # [E, E], as are the other weights
     q_bias: Tensor,  # [E], as are the other biases
     k_weight: Tensor,
@@ -53,8 +55,6 @@ def decoding_step(
     v_bias: Tensor,
     out_weight: Tensor,
     out_bias: Tensor,
-    keys: Tensor,  # [B, H, max_len, D], written to, as are the values
-    values: Tensor,
     *,
     position: int,
     num_heads: int,
@@ -83,7 +83,7 @@ def prepare(workload: Workload, inputs: Inputs) -> Forward:
         position = workload.seq_len
 
         def step() -> Tensor:
-            return decoding_step(x, *parts, keys, values, position=position, num_heads=num_heads)
+            return decoding_step(x, keys, values, *parts, position=position, num_heads=num_heads)
 
         return step
 
