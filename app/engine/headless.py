@@ -111,11 +111,13 @@ class HeadlessRun(Run):
         rivals = [lane for lane in self.ready if lane is not baseline]
         speeds: list[SpeedUp | None] = []
         has_moved = False
+        assert self.bench is not None
         if baseline is None or not baseline.is_ready or not rivals:
             speeds = [self._latency(lane) for lane in self.ready]
         else:
             base = self._series.get(baseline.id, Series())
-            for lane in rivals:
+            # The noise floor must be known as well: a claim is as good as the worse of the two.
+            for lane in (*rivals, self.bench.twin_of(baseline)):
                 found = pairs(base, self._series.get(lane.id, Series()), ())
                 speeds.append(speed_up(found.first, found.second, None) if found.first.size else None)
                 has_moved = has_moved or (

@@ -113,15 +113,13 @@ Tensor run_step(
     const Tensor& value_cache,           // [B, H, max_len, D]
     int64_t position,
     int64_t num_heads) {
-  TORCH_CHECK_VALUE(
-      kernel != Kernel::fused || x_t.is_cpu(), "self_attention: kernel is 'fused' and x_t is on ", x_t.device().str(),
-      "; expected cpu");
   check_memory("key_cache", key_cache);
   check_memory("value_cache", value_cache);
   TORCH_CHECK_VALUE(
       key_cache.const_data_ptr() != value_cache.const_data_ptr() || key_cache.numel() == 0,
       "self_attention: value_cache lies in key_cache's memory; expected memory of its own");
-  const auto& run = kernel == Kernel::fused ? fused_step : aten_step;
+  // On CUDA both levels are composed of ATen calls: a query of one row gains little from its fused attention.
+  const auto& run = kernel != Kernel::aten && x_t.is_cpu() ? fused_step : aten_step;
   return run(
       x_t, in_proj_weight, in_proj_bias, out_weight, out_bias, key_cache, value_cache, position, num_heads);
 }
@@ -243,7 +241,7 @@ Tensor self_attention_step(
     c10::string_view kernel) {
   check_step(
       x_t, in_proj_weight, in_proj_bias, out_weight, out_bias, key_cache, value_cache, position, num_heads);
-  const Kernel level = kernel_named(kernel, x_t.device().type());
+  const Kernel level = kernel_named(kernel);
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
   const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
   return run_step(
@@ -264,7 +262,7 @@ Tensor self_attention_step_meta(
     c10::string_view kernel) {
   check_step(
       x_t, in_proj_weight, in_proj_bias, out_weight, out_bias, key_cache, value_cache, position, num_heads);
-  kernel_named(kernel, x_t.device().type());
+  kernel_named(kernel);
   return at::empty_symint(x_t.sym_sizes(), x_t.options());
 }
 
