@@ -75,6 +75,41 @@ struct ProductArgs {
   bool add;
 };
 
+// One of the two caches of a step: element (item, head, position, p) of [B, H, max_len, D], dense along D.
+struct Cache {
+  void* data;
+  std::int64_t item_stride;
+  std::int64_t head_stride;
+  std::int64_t row_stride;
+};
+
+// Attention of one new position over `length` cached ones, itself among them. A head's keys are taken in `piece_count`
+// pieces of `piece_length`, tasks of their own.
+struct StepArgs {
+  const void* q;  // rows [B, q_stride], head h from column h * D on
+  std::int64_t q_stride;
+  Cache keys;
+  Cache values;
+  std::int64_t length;
+  std::int64_t num_heads;
+  std::int64_t head_dim;
+  std::int64_t piece_count;
+  std::int64_t piece_length;
+  void* pieces;  // [B*H, piece_count, D rounded up to the width + 2] of the compute type
+  void* c;       // rows [B, c_stride], as q
+  std::int64_t c_stride;
+};
+
+struct StepKernels {
+  std::int64_t width;  // of a vector, in elements
+  // Columns [begin, end) of y, for a few rows: all types have one.
+  void (*linear)(const LinearArgs&, std::int64_t begin, std::int64_t end);
+  // One piece of one head of one item: `head` counts over B*H.
+  void (*attend)(const StepArgs&, std::int64_t head, std::int64_t piece);
+  // All pieces of one head, into c.
+  void (*merge)(const StepArgs&, std::int64_t head);
+};
+
 // Everything for one type of tensor. `scratch` is memory of the calling thread alone, aligned to 64 bytes.
 struct Kernels {
   std::int64_t query_block;  // rows of queries that one forward task covers
@@ -91,6 +126,7 @@ struct Kernels {
   // sums[j] = Σ_i rows[i * stride + j] for j in [begin, end).
   void (*column_sums)(const void* rows, std::int64_t stride, std::int64_t count, void* sums, std::int64_t begin,
                       std::int64_t end);
+  const StepKernels* step;  // of decoding
 };
 
 enum class Element { f32, f64, bf16, f16 };

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from . import reference
     from ._cache import Entry, entries, remove_entries
+    from ._decoding import KeyValueCache
     from ._driver import Builder, load
     from ._events import BuildError, Event
     from ._module import SelfAttention
@@ -22,6 +23,7 @@ __all__ = [
     "Builder",
     "Entry",
     "Event",
+    "KeyValueCache",
     "SelfAttention",
     "build_id",
     "cache_root",
@@ -39,6 +41,7 @@ _HOMES = {
     "Builder": "_driver",
     "Entry": "_cache",
     "Event": "_events",
+    "KeyValueCache": "_decoding",
     "SelfAttention": "_module",
     "entries": "_cache",
     "load": "_driver",

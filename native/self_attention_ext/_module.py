@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from ._decoding import KeyValueCache
 from ._operator import check_kernel, operators
 
 
@@ -59,19 +60,60 @@ class SelfAttention(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         if self.dropout and self.training:
-            raise RuntimeError(
-                f"This layer was made from one with dropout={self.dropout}, which the operator does not "
-                "apply in training. Set dropout to 0, or train with nn.MultiheadAttention."
-            )
+            raise self._refused_dropout()
+        y: Tensor = operators.packed(x, *self._tensors(), self.num_heads, self.causal, self.kernel)
+        return y
+
+    def new_cache(self, batch: int, max_len: int) -> KeyValueCache:
+        """An empty cache for `step`: room for `max_len` tokens of `batch` sequences.
+
+        Of the layer's device and type, or the type of the autocast region that this is called in. Raises
+        ValueError for sizes that make no cache.
+        """
+        weight = self.in_proj_weight
+        kind = weight.device.type
+        dtype = weight.dtype
+        if dtype == torch.float32 and kind != "meta" and torch.is_autocast_enabled(kind):
+            dtype = torch.get_autocast_dtype(kind)
+        head_dim = self.embed_dim // self.num_heads
+        return KeyValueCache(batch, self.num_heads, max_len, head_dim, weight.device, dtype)
+
+    def step(self, x_t: Tensor, cache: KeyValueCache) -> Tensor:
+        """Decode one token of each sequence: x_t [B, 1, E] -> [B, 1, E]; the cache is one token longer after.
+
+        The result is the last row of the causal forward pass over all tokens so far, whatever `causal` is: a
+        token cannot see what has not come yet. Inference only: nothing is recorded for a backward pass.
+        Raises RuntimeError if the cache is full or x_t requires a gradient, and ValueError that names what
+        does not fit: x_t or a cache of another shape, type or device. The cache is then as it was.
+        """
+        if self.dropout and self.training:
+            raise self._refused_dropout()
+        try:
+            position, keys, values = cache.length, cache.keys, cache.values
+        except AttributeError:
+            raise TypeError(
+                f"cache is a {type(cache).__name__}; expected the KeyValueCache that new_cache returns"
+            ) from None
+        if position >= cache.max_len:
+            raise cache.full()
+        y: Tensor = operators.step(x_t, *self._tensors(), keys, values, position, self.num_heads, self.kernel)
+        cache.length = position + 1
+        return y
+
+    def _tensors(self) -> tuple[Tensor, Tensor | None, Tensor, Tensor | None]:
         try:
             # A lookup in the dictionaries costs a tenth of one through Module.__getattr__, five times a call.
             own, out = self._parameters, self._modules["out_proj"]._parameters  # type: ignore[union-attr]
-            weights = own["in_proj_weight"], own["in_proj_bias"], out["weight"], out["bias"]
+            return own["in_proj_weight"], own["in_proj_bias"], out["weight"], out["bias"]  # type: ignore[return-value]
         except KeyError:  # a parametrized layer keeps its tensors elsewhere
             out_proj = self.out_proj
-            weights = self.in_proj_weight, self.in_proj_bias, out_proj.weight, out_proj.bias
-        y: Tensor = operators.packed(x, *weights, self.num_heads, self.causal, self.kernel)
-        return y
+            return self.in_proj_weight, self.in_proj_bias, out_proj.weight, out_proj.bias
+
+    def _refused_dropout(self) -> RuntimeError:
+        return RuntimeError(
+            f"This layer was made from one with dropout={self.dropout}, which the operator does not "
+            "apply in training. Set dropout to 0, or train with nn.MultiheadAttention."
+        )
 
     def extra_repr(self) -> str:
         bias = self.in_proj_bias is not None

@@ -29,14 +29,16 @@ class _Operators:
 
     packed: Any
     separate: Any
+    step: Any
 
     def __getattr__(self, name: str) -> Any:
         # Reached only while the attribute is not set: before a library is loaded.
-        if name not in ("packed", "separate"):
+        if name not in ("packed", "separate", "step"):
             raise AttributeError(name)
         _require()
         self.packed = torch.ops.attnscope.self_attention_packed.default
         self.separate = torch.ops.attnscope.self_attention.default
+        self.step = torch.ops.attnscope.self_attention_step.default
         return self.__dict__[name]
 
 
