@@ -105,12 +105,22 @@ def cannot_convert(mha: Any) -> str:
         return f"it is a {type(mha).__name__}; expected nn.MultiheadAttention"
     if not mha.batch_first:
         return "it was made with batch_first=False and reads [S, B, E]; expected batch_first=True, [B, S, E]"
+    reason = unfit_layer(mha)
+    if reason:
+        return reason
+    if mha.dropout and mha.training:
+        return f"it is in training with dropout={mha.dropout}, which the operator does not apply"
+    return ""
+
+
+def unfit_layer(mha: nn.MultiheadAttention) -> str:
+    """What such a layer computes in every call that the operator does not; nothing if there is no such
+    thing.
+    """
     if not mha._qkv_same_embed_dim or mha.in_proj_weight is None:
         return f"its keys and values have sizes of their own (kdim={mha.kdim}, vdim={mha.vdim})"
     if mha.bias_k is not None or mha.bias_v is not None:
         return "it appends a learned key and value (add_bias_kv=True)"
     if mha.add_zero_attn:
         return "it appends a key and value of zeros (add_zero_attn=True)"
-    if mha.dropout and mha.training:
-        return f"it is in training with dropout={mha.dropout}, which the operator does not apply"
     return ""

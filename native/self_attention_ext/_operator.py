@@ -32,7 +32,7 @@ class _Operators:
         # Reached only while the attribute is not set: before a library is loaded.
         if name not in ("packed", "separate"):
             raise AttributeError(name)
-        _require()
+        require()
         self.packed = torch.ops.attnscope.self_attention_packed.default
         self.separate = torch.ops.attnscope.self_attention.default
         return self.__dict__[name]
@@ -41,7 +41,7 @@ class _Operators:
 operators = _Operators()
 
 
-def _require() -> None:
+def require() -> None:
     """Loads a library that was built ahead of time; never compiles."""
     if _library.loaded() is not None:
         return
