@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from . import reference
     from ._cache import Entry, entries, remove_entries
     from ._driver import Builder, load
+    from ._drop_in import Calls, ReplacedMultiheadAttention
     from ._events import BuildError, Event
     from ._module import SelfAttention
-    from ._drop_in import Calls, ReplacedMultiheadAttention
     from ._operator import KERNELS, self_attention
     from ._replace import Replacement, replace_self_attention, restore_self_attention
 

@@ -74,7 +74,7 @@ class ReplacedMultiheadAttention(nn.MultiheadAttention):
 
     @property
     def last_path(self) -> str:
-        """"operator", or "native: REASON", for the last call; "" before the first."""
+        """ "operator", or "native: REASON", for the last call; "" before the first."""
         return self.calls.last
 
     def why_native(
@@ -103,9 +103,7 @@ class ReplacedMultiheadAttention(nn.MultiheadAttention):
         is_causal: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
         """As nn.MultiheadAttention's: (output, weights), the weights None unless they are wanted."""
-        reason, causal = self._judge(
-            query, key, value, key_padding_mask, need_weights, attn_mask, is_causal
-        )
+        reason, causal = self._judge(query, key, value, key_padding_mask, need_weights, attn_mask, is_causal)
         if not torch.compiler.is_compiling():
             self.calls.add(reason)
         if reason:

@@ -64,8 +64,9 @@ def replace_self_attention(model: nn.Module, kernel: str = "auto") -> Replacemen
     or the causal one, in float32, float64, bfloat16 or float16. Every other call (cross-attention,
     key_padding_mask, another mask, dropout in training, nested tensors, transforms of torch.func)
     runs nn.MultiheadAttention's own code on the same parameters; `layer.last_path` names the
-    reason and `layer.why_native(...)` tells it beforehand. So do masked rows and errors stay as they were: a
-    row that a padding mask hides wholly comes out as the native layer gives it, and no item touches another.
+    reason and `layer.why_native(...)` tells it beforehand. So errors stay as they were, and an item that a
+    padding mask hides wholly comes out as the native layer gives it: as the output bias on one of that
+    layer's paths, as NaN on another. No item touches another.
 
     A causal mask is recognised by `is_causal=True` beside an attn_mask [L, L], which is the caller's promise;
     without that hint by its values, where reading them is cheap: on the CPU, outside of tracing.
