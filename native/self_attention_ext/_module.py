@@ -13,7 +13,8 @@ from ._operator import check_kernel, operators
 class SelfAttention(nn.Module):
     """Multi-head self-attention, `layer(x)`: [B, S, E] -> [B, S, E].
 
-    Parameters are named and shaped as those of nn.MultiheadAttention, so that a state_dict fits either.
+    Parameters are named and shaped as those of nn.MultiheadAttention, so that a state_dict fits either. A layer
+    made from one with batch_first=False keeps its layout: [S, B, E] -> [S, B, E].
     Raises ValueError for sizes that do not fit or an unknown kernel.
     """
 
@@ -41,6 +42,7 @@ class SelfAttention(nn.Module):
         self.causal = causal
         self.kernel = check_kernel(kernel)
         self.dropout = 0.0
+        self.batch_first = True
         self.in_proj_weight = nn.Parameter(torch.empty(3 * embed_dim, embed_dim, device=device, dtype=dtype))
         if bias:
             self.in_proj_bias = nn.Parameter(torch.empty(3 * embed_dim, device=device, dtype=dtype))
@@ -70,20 +72,26 @@ class SelfAttention(nn.Module):
         except KeyError:  # a parametrized layer keeps its tensors elsewhere
             out_proj = self.out_proj
             weights = self.in_proj_weight, self.in_proj_bias, out_proj.weight, out_proj.bias
-        y: Tensor = operators.packed(x, *weights, self.num_heads, self.causal, self.kernel)
-        return y
+        y: Tensor
+        if self.batch_first:
+            y = operators.packed(x, *weights, self.num_heads, self.causal, self.kernel)
+            return y
+        if x.dim() == 3:  # of another rank, the operator says what it expects
+            x = x.transpose(0, 1)
+        y = operators.packed(x, *weights, self.num_heads, self.causal, self.kernel)
+        return y.transpose(0, 1).contiguous()
 
     def extra_repr(self) -> str:
         bias = self.in_proj_bias is not None
-        return (
-            f"{self.embed_dim}, {self.num_heads}, bias={bias}, causal={self.causal}, kernel={self.kernel!r}"
-        )
+        layout = "" if self.batch_first else ", batch_first=False"
+        return f"{self.embed_dim}, {self.num_heads}, bias={bias}, causal={self.causal}, kernel={self.kernel!r}{layout}"
 
     @classmethod
     def from_multihead_attention(
         cls, mha: nn.MultiheadAttention, causal: bool = False, kernel: str = "auto"
     ) -> SelfAttention:
-        """A layer on the given one's own parameters: none is copied, training one trains both.
+        """A layer on the given one's own parameters: none is copied, training one trains both. It reads
+        [B, S, E], or [S, B, E] where the given one was made with batch_first=False.
 
         Raises ValueError with the reason where that layer does what the operator does not.
         """
@@ -96,6 +104,7 @@ class SelfAttention(nn.Module):
         layer.out_proj.weight = mha.out_proj.weight
         layer.out_proj.bias = mha.out_proj.bias
         layer.dropout = mha.dropout
+        layer.batch_first = mha.batch_first
         return layer.train(mha.training)
 
 
@@ -103,8 +112,6 @@ def cannot_convert(mha: Any) -> str:
     """Why the operator cannot stand in for this layer; nothing if it can. Reads the layer's true state."""
     if not isinstance(mha, nn.MultiheadAttention):
         return f"it is a {type(mha).__name__}; expected nn.MultiheadAttention"
-    if not mha.batch_first:
-        return "it was made with batch_first=False and reads [S, B, E]; expected batch_first=True, [B, S, E]"
     reason = unfit_layer(mha)
     if reason:
         return reason
