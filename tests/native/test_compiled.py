@@ -45,8 +45,10 @@ class Graphs:
     def __call__(self, graph: torch.fx.GraphModule, inputs: list[Tensor]) -> Callable[..., object]:
         from torch._dynamo import lookup_backend
 
-        self.found.append(graph)
         result: Callable[..., object] = lookup_backend("aot_eager")(graph, inputs)
+        self.found.append(
+            graph
+        )  # not before: with symbolic sizes, the first attempt is given up and repeated
         return result
 
     def operators(self) -> int:
