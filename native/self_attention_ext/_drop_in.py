@@ -10,6 +10,9 @@ from torch.autograd import forward_ad
 
 from ._operator import operators
 
+Weights = tuple[Tensor, "Tensor | None", Tensor, "Tensor | None"]
+"""Input projection [3E, E] and its bias [3E], output projection [E, E] and its bias [E]."""
+
 _PLAIN = (Tensor, nn.Parameter)
 _DEVICES = ("cpu", "cuda", "meta")
 _DTYPES = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
@@ -74,7 +77,7 @@ class ReplacedMultiheadAttention(nn.MultiheadAttention):
 
     @property
     def last_path(self) -> str:
-        """ "operator", or "native: REASON", for the last call; "" before the first."""
+        """Which way the last call went: "operator" or "native: REASON"; empty before the first."""
         return self.calls.last
 
     def why_native(
@@ -89,7 +92,10 @@ class ReplacedMultiheadAttention(nn.MultiheadAttention):
         is_causal: bool = False,
     ) -> str:
         """Why this call would take the native path; "" if the operator would take it. Computes nothing."""
-        return self._judge(query, key, value, key_padding_mask, need_weights, attn_mask, is_causal)[0]
+        weights, tracing = self._weights(), torch.compiler.is_compiling()
+        return self._judge(
+            query, key, value, key_padding_mask, need_weights, attn_mask, is_causal, weights, tracing
+        )[0]
 
     def forward(
         self,
@@ -103,14 +109,16 @@ class ReplacedMultiheadAttention(nn.MultiheadAttention):
         is_causal: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
         """As nn.MultiheadAttention's: (output, weights), the weights None unless they are wanted."""
-        reason, causal = self._judge(query, key, value, key_padding_mask, need_weights, attn_mask, is_causal)
-        if not torch.compiler.is_compiling():
+        weights, tracing = self._weights(), torch.compiler.is_compiling()
+        reason, causal = self._judge(
+            query, key, value, key_padding_mask, need_weights, attn_mask, is_causal, weights, tracing
+        )
+        if not tracing:
             self.calls.add(reason)
         if reason:
             return super().forward(
                 query, key, value, key_padding_mask, need_weights, attn_mask, average_attn_weights, is_causal
             )
-        weights = self._weights()
         if query.dim() == 2:
             y = operators.packed(query.unsqueeze(0), *weights, self.num_heads, causal, self.kernel)
             return y.squeeze(0), None
@@ -120,7 +128,7 @@ class ReplacedMultiheadAttention(nn.MultiheadAttention):
         # Contiguous as the native layer's: a caller may rely on it, with `view` for one.
         return y.transpose(0, 1).contiguous(), None
 
-    def _weights(self) -> tuple[Tensor, Tensor | None, Tensor, Tensor | None]:
+    def _weights(self) -> Weights:
         try:
             # A lookup in the dictionaries costs a tenth of one through Module.__getattr__.
             own, out = self._parameters, self._modules["out_proj"]._parameters  # type: ignore[union-attr]
@@ -137,6 +145,8 @@ class ReplacedMultiheadAttention(nn.MultiheadAttention):
         need_weights: bool,
         attn_mask: Tensor | None,
         is_causal: bool,
+        weights: Weights,
+        tracing: bool,
     ) -> tuple[str, bool]:
         """Why the call takes the native path, "" if it does not; and whether it is causal."""
         if query is not key or key is not value:
@@ -147,7 +157,7 @@ class ReplacedMultiheadAttention(nn.MultiheadAttention):
             return "a key_padding_mask is given", False
         if self.dropout and self.training:
             return f"dropout={self.dropout} in training", False
-        reason = self._unfit_tensors(query)
+        reason = self._unfit_tensors(query, weights, tracing)
         if reason:
             return reason, False
         if attn_mask is None:
@@ -156,12 +166,12 @@ class ReplacedMultiheadAttention(nn.MultiheadAttention):
         reason = self._unfit_mask(query, attn_mask, is_causal)
         return reason, not reason
 
-    def _unfit_tensors(self, query: Tensor) -> str:
+    def _unfit_tensors(self, query: Tensor, weights: Weights, tracing: bool) -> str:
         """What about the input or the parameters the operator cannot take; native may, or says its own
         word.
         """
         if type(query) not in _PLAIN and _foreign(query):
-            return f"the input is a {type(query).__name__}, a tensor subclass"
+            return f"the input is a {type(query).__name__}"
         if query.is_nested:
             return "the input is a nested tensor"
         if query.layout is not torch.strided:
@@ -172,16 +182,16 @@ class ReplacedMultiheadAttention(nn.MultiheadAttention):
         dtype, device = query.dtype, query.device
         if device.type not in _DEVICES or dtype not in _DTYPES:
             return f"the input is {dtype} on {device}"
-        for weight in self._weights():
+        for weight in weights:
             if weight is None:
                 continue
+            if type(weight) not in _PLAIN and _foreign(weight):
+                return f"a parameter is a {type(weight).__name__}"
             if weight.device != device:
                 return f"the input is on {device}, a parameter on {weight.device}"
             if weight.dtype is not dtype and not _autocast_aligns(weight, query):
                 return f"the input is {dtype}, a parameter {weight.dtype}"
-            if type(weight) not in _PLAIN and _foreign(weight):
-                return f"a parameter is a {type(weight).__name__}, a tensor subclass"
-        if not torch.compiler.is_compiling():
+        if not tracing:
             if torch._C._are_functorch_transforms_active():
                 return "inside a transform of torch.func"
             if forward_ad._current_level >= 0:
@@ -204,8 +214,8 @@ class ReplacedMultiheadAttention(nn.MultiheadAttention):
         return "" if _is_causal(mask) else "the attn_mask is not the causal one"
 
 
-def _foreign(tensor: Tensor) -> bool:
-    """A tensor subclass other than those that torch's own tracing calls with."""
+def _foreign(tensor: Any) -> bool:
+    """Whether it is a tensor subclass (or no tensor), other than those that torch's own tracing calls with."""
     from torch._subclasses.fake_tensor import FakeTensor
     from torch._subclasses.functional_tensor import FunctionalTensor
 
@@ -221,7 +231,7 @@ def _autocast_aligns(weight: Tensor, query: Tensor) -> bool:
 
 def _may_look_at(mask: Tensor) -> bool:
     """Whether reading the mask's values is legal (not while something traces) and cheap (no device waits)."""
-    if torch.compiler.is_compiling() or torch.jit.is_tracing():
+    if torch.compiler.is_compiling() or torch._C._get_tracing_state() is not None:
         return False
     return mask.device.type == "cpu" and type(mask) in _PLAIN and not torch._C._len_torch_dispatch_stack()
 
