@@ -125,7 +125,7 @@ std::vector<Tensor> zero_gradients(
     at::TensorList in_weights,  // one [3E, E] or three [E, E]
     const Wanted& wanted);
 
-// The layer written with differentiable ATen calls, for the second derivative only.
+// The layer written with differentiable ATen calls, for the second derivative, forward mode and torch.func's transforms.
 Tensor differentiable_forward(
     const Tensor& x,              // [B, S, E]
     at::TensorList in_weights,    // one [3E, E] or three [E, E]

@@ -290,6 +290,11 @@ TORCH_LIBRARY_IMPL(attnscope, Autograd, m) {
   m.impl("self_attention_step", self_attention_step_autograd);
 }
 
+TORCH_LIBRARY_IMPL(attnscope, FuncTorchBatched, m) {
+  m.impl("self_attention", self_attention_composed);
+  m.impl("self_attention_packed", self_attention_packed_composed);
+}
+
 TORCH_LIBRARY_IMPL(attnscope, AutocastCPU, m) {
   m.impl("self_attention", self_attention_autocast_cpu);
   m.impl("self_attention_packed", self_attention_packed_autocast_cpu);

@@ -75,6 +75,9 @@ using StepSignature = Tensor(
 SelfAttentionSignature self_attention_autograd;
 PackedSignature self_attention_packed_autograd;
 
+SelfAttentionSignature self_attention_composed;  // in ATen calls that every transform knows: see second_order.cpp
+PackedSignature self_attention_packed_composed;
+
 SelfAttentionSignature self_attention_autocast_cpu;
 PackedSignature self_attention_packed_autocast_cpu;
 SelfAttentionSignature self_attention_autocast_cuda;

@@ -14,7 +14,8 @@ from ._operator import check_kernel, operators
 class SelfAttention(nn.Module):
     """Multi-head self-attention, `layer(x)`: [B, S, E] -> [B, S, E].
 
-    Parameters are named and shaped as those of nn.MultiheadAttention, so that a state_dict fits either.
+    Parameters are named and shaped as those of nn.MultiheadAttention, so that a state_dict fits either. A layer
+    made from one with batch_first=False keeps its layout: [S, B, E] -> [S, B, E].
     Raises ValueError for sizes that do not fit or an unknown kernel.
     """
 
@@ -42,6 +43,7 @@ class SelfAttention(nn.Module):
         self.causal = causal
         self.kernel = check_kernel(kernel)
         self.dropout = 0.0
+        self.batch_first = True
         self.in_proj_weight = nn.Parameter(torch.empty(3 * embed_dim, embed_dim, device=device, dtype=dtype))
         if bias:
             self.in_proj_bias = nn.Parameter(torch.empty(3 * embed_dim, device=device, dtype=dtype))
@@ -61,8 +63,14 @@ class SelfAttention(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         if self.dropout and self.training:
             raise self._refused_dropout()
-        y: Tensor = operators.packed(x, *self._tensors(), self.num_heads, self.causal, self.kernel)
-        return y
+        y: Tensor
+        if self.batch_first:
+            y = operators.packed(x, *self._tensors(), self.num_heads, self.causal, self.kernel)
+            return y
+        if x.dim() == 3:  # of another rank, the operator says what it expects
+            x = x.transpose(0, 1)
+        y = operators.packed(x, *self._tensors(), self.num_heads, self.causal, self.kernel)
+        return y.transpose(0, 1).contiguous()
 
     def new_cache(self, batch: int, max_len: int) -> KeyValueCache:
         """An empty cache for `step`: room for `max_len` tokens of `batch` sequences.
@@ -79,7 +87,8 @@ class SelfAttention(nn.Module):
         return KeyValueCache(batch, self.num_heads, max_len, head_dim, weight.device, dtype)
 
     def step(self, x_t: Tensor, cache: KeyValueCache) -> Tensor:
-        """Decode one token of each sequence: x_t [B, 1, E] -> [B, 1, E]; the cache is one token longer after.
+        """Decode one token of each sequence: x_t [B, 1, E] -> [B, 1, E], also where the layer was made with
+        batch_first=False; the cache is one token longer after.
 
         The result is the last row of the causal forward pass over all tokens so far, whatever `causal` is: a
         token cannot see what has not come yet. Inference only: nothing is recorded for a backward pass.
@@ -117,15 +126,15 @@ class SelfAttention(nn.Module):
 
     def extra_repr(self) -> str:
         bias = self.in_proj_bias is not None
-        return (
-            f"{self.embed_dim}, {self.num_heads}, bias={bias}, causal={self.causal}, kernel={self.kernel!r}"
-        )
+        layout = "" if self.batch_first else ", batch_first=False"
+        return f"{self.embed_dim}, {self.num_heads}, bias={bias}, causal={self.causal}, kernel={self.kernel!r}{layout}"
 
     @classmethod
     def from_multihead_attention(
         cls, mha: nn.MultiheadAttention, causal: bool = False, kernel: str = "auto"
     ) -> SelfAttention:
-        """A layer on the given one's own parameters: none is copied, training one trains both.
+        """A layer on the given one's own parameters: none is copied, training one trains both. It reads
+        [B, S, E], or [S, B, E] where the given one was made with batch_first=False.
 
         Raises ValueError with the reason where that layer does what the operator does not.
         """
@@ -138,6 +147,7 @@ class SelfAttention(nn.Module):
         layer.out_proj.weight = mha.out_proj.weight
         layer.out_proj.bias = mha.out_proj.bias
         layer.dropout = mha.dropout
+        layer.batch_first = mha.batch_first
         return layer.train(mha.training)
 
 
@@ -145,14 +155,22 @@ def cannot_convert(mha: Any) -> str:
     """Why the operator cannot stand in for this layer; nothing if it can. Reads the layer's true state."""
     if not isinstance(mha, nn.MultiheadAttention):
         return f"it is a {type(mha).__name__}; expected nn.MultiheadAttention"
-    if not mha.batch_first:
-        return "it was made with batch_first=False and reads [S, B, E]; expected batch_first=True, [B, S, E]"
+    reason = unfit_layer(mha)
+    if reason:
+        return reason
+    if mha.dropout and mha.training:
+        return f"it is in training with dropout={mha.dropout}, which the operator does not apply"
+    return ""
+
+
+def unfit_layer(mha: nn.MultiheadAttention) -> str:
+    """What such a layer computes in every call that the operator does not; nothing if there is no such
+    thing.
+    """
     if not mha._qkv_same_embed_dim or mha.in_proj_weight is None:
         return f"its keys and values have sizes of their own (kdim={mha.kdim}, vdim={mha.vdim})"
     if mha.bias_k is not None or mha.bias_v is not None:
         return "it appends a learned key and value (add_bias_kv=True)"
     if mha.add_zero_attn:
         return "it appends a key and value of zeros (add_zero_attn=True)"
-    if mha.dropout and mha.training:
-        return f"it is in training with dropout={mha.dropout}, which the operator does not apply"
     return ""

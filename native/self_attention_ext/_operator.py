@@ -35,7 +35,7 @@ class _Operators:
         # Reached only while the attribute is not set: before a library is loaded.
         if name not in ("packed", "separate", "step"):
             raise AttributeError(name)
-        _require()
+        require()
         self.packed = torch.ops.attnscope.self_attention_packed.default
         self.separate = torch.ops.attnscope.self_attention.default
         self.step = torch.ops.attnscope.self_attention_step.default
@@ -45,7 +45,7 @@ class _Operators:
 operators = _Operators()
 
 
-def _require() -> None:
+def require() -> None:
     """Loads a library that was built ahead of time; never compiles."""
     if _library.loaded() is not None:
         return
