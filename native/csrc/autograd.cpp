@@ -300,7 +300,7 @@ Tensor self_attention_composed(
     bool causal,
     c10::string_view kernel) {
   check_arguments(x, q_weight, q_bias, k_weight, k_bias, v_weight, v_bias, out_weight, out_bias, num_heads);
-  kernel_named(kernel, x.device().type());
+  kernel_named(kernel);  // refuses a name that does not exist
   const Projections in = unpacked(q_weight, q_bias, k_weight, k_bias, v_weight, v_bias);
   return differentiable_forward(x, in.weights, in.biases, out_weight, out_bias, num_heads, causal);
 }
@@ -316,7 +316,7 @@ Tensor self_attention_packed_composed(
     c10::string_view kernel) {
   const at::TensorList biases = present(in_proj_bias) ? at::TensorList(*in_proj_bias) : at::TensorList();
   check_projections(x, in_proj_weight, biases, out_weight, out_bias, num_heads);
-  kernel_named(kernel, x.device().type());
+  kernel_named(kernel);  // refuses a name that does not exist
   return differentiable_forward(x, in_proj_weight, biases, out_weight, out_bias, num_heads, causal);
 }
 
