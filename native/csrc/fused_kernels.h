@@ -33,8 +33,8 @@ struct Layout {
 struct ForwardArgs {
   Layout in;
   void* c;               // [R, E] contiguous
-  void* row_max;  // [B*H, S] of the compute type: the largest score of each row; null where not kept
-  void* row_sum;  // [B*H, S]: Σ exp(score - row_max)
+  void* row_max;  // [B*H, S] of the compute type: the largest product q k of each row; null where not kept
+  void* row_sum;  // [B*H, S]: Σ exp((product - row_max) / sqrt(D))
 };
 
 struct BackwardArgs {

@@ -119,7 +119,8 @@ void linear(
   const Element element = element_of(x.scalar_type());
   if (dense && is_small(kernels, args.rows, args.depth)) {
     const bool worth_it = args.rows * args.depth * columns > parallel_work;
-    const int64_t chunk = worth_it ? 64 : columns;
+    // No more pieces than threads: each of them brings x into its order anew.
+    const int64_t chunk = worth_it ? std::max<int64_t>(64, (columns / threads_available() + 15) / 16 * 16) : columns;
     for_each((columns + chunk - 1) / chunk, worth_it, [&](int64_t i) {
       kernels.linear(args, i * chunk, std::min(columns, (i + 1) * chunk));
     });

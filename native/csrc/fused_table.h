@@ -2,6 +2,7 @@
 #pragma once
 
 #include "fused_attention_backward.h"
+#include "fused_linear.h"
 
 namespace attnscope::fused {
 namespace {

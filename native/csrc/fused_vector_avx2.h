@@ -10,6 +10,7 @@ namespace {
 
 struct Float256 {
   using Scalar = float;
+  using Short = Float256;
   static constexpr std::int64_t width = 8;
   static constexpr int rows = 4;
   __m256 v;
@@ -68,6 +69,9 @@ struct Float256 {
     return {_mm256_fmadd_ps(a.v, b.v, c.v)};
   }
   friend ATTNSCOPE_INLINE Float256 max(Float256 a, Float256 b) { return {_mm256_max_ps(a.v, b.v)}; }
+  ATTNSCOPE_INLINE Float256 first_or(std::int64_t count, Float256 other) const {
+    return {_mm256_blendv_ps(other.v, v, _mm256_castsi256_ps(first(count)))};
+  }
   // The sums of four vectors, next to each other.
   static ATTNSCOPE_INLINE void store_sums(const Float256* four, const float* bias, float* to) {
     const __m256 sums =
@@ -148,6 +152,9 @@ struct Double256 {
     return {_mm256_fmadd_pd(a.v, b.v, c.v)};
   }
   friend ATTNSCOPE_INLINE Double256 max(Double256 a, Double256 b) { return {_mm256_max_pd(a.v, b.v)}; }
+  ATTNSCOPE_INLINE Double256 first_or(std::int64_t count, Double256 other) const {
+    return {_mm256_blendv_pd(other.v, v, _mm256_castsi256_pd(first(count)))};
+  }
   static ATTNSCOPE_INLINE void store_sums(const Double256* four, const double* bias, double* to) {
     for (int i = 0; i < 4; ++i) {
       to[i] = four[i].sum() + (bias != nullptr ? bias[i] : 0);

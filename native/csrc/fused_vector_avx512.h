@@ -3,13 +3,14 @@
 
 #include <immintrin.h>
 
-#include "fused_exp.h"
+#include "fused_vector_avx2.h"
 
 namespace attnscope::fused {
 namespace {
 
 struct Float512 {
   using Scalar = float;
+  using Short = Float256;  // for what would leave more than half of the lanes empty
   static constexpr std::int64_t width = 16;
   static constexpr int rows = 8;
   __m512 v;
@@ -67,6 +68,9 @@ struct Float512 {
     return {_mm512_fmadd_ps(a.v, b.v, c.v)};
   }
   friend ATTNSCOPE_INLINE Float512 max(Float512 a, Float512 b) { return {_mm512_max_ps(a.v, b.v)}; }
+  ATTNSCOPE_INLINE Float512 first_or(std::int64_t count, Float512 other) const {
+    return {_mm512_mask_blend_ps(first(count < 0 ? 0 : count > width ? width : count), other.v, v)};
+  }
   ATTNSCOPE_INLINE float sum() const { return _mm512_reduce_add_ps(v); }
   // The sums of four vectors, next to each other.
   static ATTNSCOPE_INLINE void store_sums(const Float512* four, const float* bias, float* to) {
@@ -146,6 +150,9 @@ struct Double512 {
     return {_mm512_fmadd_pd(a.v, b.v, c.v)};
   }
   friend ATTNSCOPE_INLINE Double512 max(Double512 a, Double512 b) { return {_mm512_max_pd(a.v, b.v)}; }
+  ATTNSCOPE_INLINE Double512 first_or(std::int64_t count, Double512 other) const {
+    return {_mm512_mask_blend_pd(first(count < 0 ? 0 : count > width ? width : count), other.v, v)};
+  }
   ATTNSCOPE_INLINE double sum() const { return _mm512_reduce_add_pd(v); }
   static ATTNSCOPE_INLINE void store_sums(const Double512* four, const double* bias, double* to) {
     for (int i = 0; i < 4; ++i) {
