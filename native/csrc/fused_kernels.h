@@ -75,6 +75,8 @@ struct ProductArgs {
   bool add;
 };
 
+constexpr std::int64_t narrow_rows = 8;
+
 // Everything for one type of tensor. `scratch` is memory of the calling thread alone, aligned to 64 bytes.
 struct Kernels {
   std::int64_t query_block;  // rows of queries that one forward task covers
@@ -84,9 +86,9 @@ struct Kernels {
   std::size_t (*backward_scratch)(const Layout&);
   // One head of one item; no other task writes to its gradients, so that sums run in one order.
   void (*backward)(const BackwardArgs&, std::int64_t head, void* scratch);
-  // Columns [begin, end) of y. Null for the 16-bit types, whose products go to the library.
+  // Columns [begin, end) of y; of the 16-bit types at most `narrow_rows` rows.
   void (*linear)(const LinearArgs&, std::int64_t begin, std::int64_t end);
-  // Rows [begin, end) of c. Null for the 16-bit types.
+  // Rows [begin, end) of c. Null for the 16-bit types, whose products go to the library.
   void (*product)(const ProductArgs&, std::int64_t begin, std::int64_t end);
   // sums[j] = Σ_i rows[i * stride + j] for j in [begin, end).
   void (*column_sums)(const void* rows, std::int64_t stride, std::int64_t count, void* sums, std::int64_t begin,

@@ -71,7 +71,8 @@ Tensor allocate(at::IntArrayRef sizes, at::ScalarType type) {
 }
 
 bool is_small(const Kernels& kernels, int64_t rows, int64_t embed_dim) {
-  return kernels.linear != nullptr && rows <= 16 && embed_dim <= 1024;
+  const bool narrow = kernels.product == nullptr;  // for 16-bit types the processor may have a product of its own
+  return narrow ? rows <= narrow_rows && rows * embed_dim <= 2048 : rows <= 16 && embed_dim <= 1024;
 }
 
 // False where some operand's rows are not dense.
@@ -126,10 +127,10 @@ void linear(
     });
     return;
   }
-  if (dense && kernels.linear != nullptr && bias != nullptr) {
+  if (dense && kernels.product != nullptr && bias != nullptr) {
     fill_rows(args, columns, static_cast<int64_t>(y.element_size()));
   }
-  if (dense && kernels.linear != nullptr && library_linear(element, args, columns, bias != nullptr)) {
+  if (dense && kernels.product != nullptr && library_linear(element, args, columns, bias != nullptr)) {
     return;
   }
   if (bias != nullptr) {

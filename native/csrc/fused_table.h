@@ -15,7 +15,7 @@ const Kernels* table() {
     return &kernels;
   } else {
     static constexpr Kernels kernels{query_block,    forward_scratch<V>, forward<V, X>, backward_scratch<V>,
-                                     backward<V, X>, nullptr,            nullptr,       column_sums<V, X>};
+                                     backward<V, X>, linear_narrow<V, X>, nullptr,       column_sums<V, X>};
     return &kernels;
   }
 }

@@ -43,15 +43,25 @@ struct Float256 {
   ATTNSCOPE_INLINE void store_first(float* to, std::int64_t count) const {
     _mm256_maskstore_ps(to, first(count), v);
   }
-  ATTNSCOPE_INLINE void store(BFloat16* to) const { store_first(to, width); }
+  ATTNSCOPE_INLINE void store(BFloat16* to) const {  // as narrow_bfloat16
+    const __m256i bits = _mm256_castps_si256(v);
+    const __m256i high = _mm256_srli_epi32(bits, 16);
+    const __m256i odd = _mm256_and_si256(high, _mm256_set1_epi32(1));
+    const __m256i rounded =
+        _mm256_srli_epi32(_mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7FFF))), 16);
+    const __m256i result = _mm256_blendv_epi8(
+        rounded, _mm256_or_si256(high, _mm256_set1_epi32(0x40)), _mm256_castps_si256(_mm256_cmp_ps(v, v, _CMP_UNORD_Q)));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to),
+                     _mm_packus_epi32(_mm256_castsi256_si128(result), _mm256_extracti128_si256(result, 1)));
+  }
   ATTNSCOPE_INLINE void store(Half* to) const {
     _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
   }
   ATTNSCOPE_INLINE void store_first(BFloat16* to, std::int64_t count) const {
-    alignas(32) float lane[8];
-    _mm256_store_ps(lane, v);
+    BFloat16 lane[8];
+    store(lane);
     for (std::int64_t i = 0; i < count; ++i) {
-      to[i] = narrow_bfloat16(lane[i]);
+      to[i] = lane[i];
     }
   }
   ATTNSCOPE_INLINE void store_first(Half* to, std::int64_t count) const {

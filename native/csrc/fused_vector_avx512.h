@@ -42,15 +42,24 @@ struct Float512 {
   ATTNSCOPE_INLINE void store_first(float* to, std::int64_t count) const {
     _mm512_mask_storeu_ps(to, first(count), v);
   }
-  ATTNSCOPE_INLINE void store(BFloat16* to) const { store_first(to, width); }
+  ATTNSCOPE_INLINE void store(BFloat16* to) const {  // as narrow_bfloat16
+    const __m512i bits = _mm512_castps_si512(v);
+    const __m512i high = _mm512_srli_epi32(bits, 16);
+    const __m512i odd = _mm512_and_si512(high, _mm512_set1_epi32(1));
+    const __m512i rounded =
+        _mm512_srli_epi32(_mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7FFF))), 16);
+    const __m512i result = _mm512_mask_or_epi32(
+        rounded, _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q), high, _mm512_set1_epi32(0x40));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm512_cvtepi32_epi16(result));
+  }
   ATTNSCOPE_INLINE void store(Half* to) const {
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
   }
   ATTNSCOPE_INLINE void store_first(BFloat16* to, std::int64_t count) const {
-    alignas(64) float lane[16];
-    _mm512_store_ps(lane, v);
+    BFloat16 lane[16];
+    store(lane);
     for (std::int64_t i = 0; i < count; ++i) {
-      to[i] = narrow_bfloat16(lane[i]);
+      to[i] = lane[i];
     }
   }
   ATTNSCOPE_INLINE void store_first(Half* to, std::int64_t count) const {
