@@ -4,8 +4,9 @@
 #include <ATen/ops/_softmax.h>
 #include <ATen/ops/bmm.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/full.h>
+#include <ATen/ops/masked_fill.h>
 #include <ATen/ops/mm.h>
+#include <ATen/ops/ones.h>
 #include <ATen/ops/triu.h>
 
 #include <cmath>
@@ -63,18 +64,16 @@ Tensor split_projection(const Tensor& rows, int64_t batch, int64_t seq_len, int6
       dense, {3, items, seq_len, head_dim}, {items * seq_len * head_dim, seq_len * head_dim, head_dim, 1}, 0);
 }
 
-// p = softmax(q kᵀ / sqrt(D)), causal or not: [B*H, S, S]. Scale and mask ride along in the batched product.
+// p = softmax(q kᵀ / sqrt(D)), causal or not: [B*H, S, S]. The scale rides along in the batched product. The mask does
+// not, though -inf could be added there: a later position's score may be infinite or NaN, and the sum would be NaN.
 Tensor attention_weights(const Tensor& q, const Tensor& k, bool causal) {  // [B*H, S, D] each
   const int64_t seq_len = q.size(1);
   const double scale = 1.0 / std::sqrt(static_cast<double>(q.size(2)));
-  Tensor scores;
+  Tensor scores = at::empty({q.size(0), seq_len, seq_len}, q.options());
+  scores.baddbmm_(q, batch_transposed(k), 0, scale);
   if (causal && seq_len > 1) {
-    Tensor mask = at::full({seq_len, seq_len}, -std::numeric_limits<double>::infinity(), q.options());
-    mask.triu_(1);
-    scores = at::baddbmm(mask, q, batch_transposed(k), 1, scale);
-  } else {
-    scores = at::empty({q.size(0), seq_len, seq_len}, q.options());
-    scores.baddbmm_(q, batch_transposed(k), 0, scale);
+    const Tensor later = at::ones({seq_len, seq_len}, q.options().dtype(at::kBool)).triu_(1);
+    scores.masked_fill_(later, -std::numeric_limits<double>::infinity());
   }
   // In place: each row is read in full before it is written, and the scores are not needed again.
   at::_softmax_out(scores, scores, -1, false);

@@ -70,7 +70,7 @@ std::vector<Tensor> aten_backward(
     const Wanted& wanted);
 
 // Level "fused", for CPU tensors. `keep`: whether to fill `p` with what the backward pass needs of the softmax, in the
-// compute type: each row's largest score and its sum of exponentials, which is its log-sum-exp in two
+// compute type: each row's largest product q k, and its sum of exponentials, which is its log-sum-exp in two
 // parts (one number would lose digits where scores are large). Undefined otherwise.
 Forward fused_forward(
     const Tensor& x,              // [B, S, E]

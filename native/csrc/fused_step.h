@@ -165,34 +165,5 @@ void step_merge(const StepArgs& args, std::int64_t head) {
   }
 }
 
-// Columns [begin, end) of y = x weightᵀ + bias in a 16-bit type, summed in float and rounded once.
-template <class V, class X>
-void narrow_linear(const LinearArgs& o, std::int64_t begin, std::int64_t end) {
-  constexpr std::int64_t wide = V::rows > 4 ? 8 : 4;
-  for (std::int64_t j = begin; j < end; j += wide) {
-    const std::int64_t columns = smaller(wide, end - j);
-    const X* const weight = at<X>(o.weight, j * o.weight_stride);
-    for (std::int64_t i = 0; i < o.rows; ++i) {  // the same few rows of the weight, which stay near
-      const X* const x = at<X>(o.x, i * o.x_stride);
-      float sums[wide];
-      products_of<V>(x, weight, o.weight_stride, columns, o.depth, sums);
-      V sum = V::load_first(sums, columns);
-      if (o.bias != nullptr) {
-        sum = sum + V::load_first(at<X>(o.bias, j), columns);
-      }
-      sum.store_first(static_cast<X*>(o.y) + i * o.y_stride + j, columns);
-    }
-  }
-}
-
-template <class V, class X>
-void step_linear(const LinearArgs& o, std::int64_t begin, std::int64_t end) {
-  if constexpr (std::is_same_v<X, typename V::Scalar>) {
-    linear<V>(o, begin, end);
-  } else {
-    narrow_linear<V, X>(o, begin, end);
-  }
-}
-
 }  // namespace
 }  // namespace attnscope::fused

@@ -38,7 +38,7 @@ int64_t pieces(int64_t total, int64_t size) {
 
 // Whether the step's own products take these rows: beyond that the library's pay off.
 bool takes_rows(const fused::Kernels& kernels, int64_t rows, int64_t embed_dim) {
-  return rows <= 2 || fused::is_small(kernels, rows, embed_dim) || (kernels.linear == nullptr && rows <= 4);
+  return rows <= 2 || fused::is_small(kernels, rows, embed_dim) || (kernels.product == nullptr && rows <= 4);
 }
 
 bool is_dense(const Tensor& t) {  // [N, E] or [N]
@@ -55,7 +55,7 @@ char* at_element(void* base, int64_t elements, int64_t size) {
 
 // One step's sizes and memory, and its pieces of work.
 struct FusedStep {
-  const fused::StepKernels& kernels;
+  const fused::Kernels& kernels;
   int64_t size;  // of an element
   int64_t batch;
   int64_t embed_dim;
@@ -174,7 +174,7 @@ Tensor fused_step(
   const int64_t q_stride = own ? embed_dim : 3 * embed_dim;
 
   const FusedStep step{
-      *kernels.step, size, batch, embed_dim, head_dim, position,
+      kernels, size, batch, embed_dim, head_dim, position,
       {q, q_stride, cache_of(key_cache), cache_of(value_cache), length, num_heads, head_dim, piece_count,
        piece_length, memory, c, embed_dim},
       {x.const_data_ptr(), x.stride(0), in_proj_weight.const_data_ptr(), in_proj_weight.stride(0),
@@ -182,8 +182,8 @@ Tensor fused_step(
       {c, embed_dim, out_weight.const_data_ptr(), out_weight.stride(0),
        bias != nullptr ? bias->const_data_ptr() : nullptr, y.data_ptr(), embed_dim, batch, embed_dim}};
   const int64_t attention_work = 2 * batch * length * embed_dim;
-  const auto attend = [&](int64_t task) { step.kernels.attend(step.args, task / piece_count, task % piece_count); };
-  const auto merge = [&](int64_t head) { step.kernels.merge(step.args, head); };
+  const auto attend = [&](int64_t task) { kernels.step->attend(step.args, task / piece_count, task % piece_count); };
+  const auto merge = [&](int64_t head) { kernels.step->merge(step.args, head); };
 
   if (!own) {
     const auto store = [&](int64_t head) { step.store(q, head); };
@@ -198,7 +198,7 @@ Tensor fused_step(
   const bool worth_it = 4 * batch * embed_dim * embed_dim + attention_work > parallel_work;
   const int64_t chunk = worth_it ? column_chunk : embed_dim;
   const auto project_out = [&](int64_t i) {
-    step.kernels.linear(step.out, i * chunk, std::min(embed_dim, (i + 1) * chunk));
+    kernels.linear(step.out, i * chunk, std::min(embed_dim, (i + 1) * chunk));
   };
   const int64_t chunks = pieces(embed_dim, chunk);
   if (num_heads > 1 && (piece_count == 1 || num_heads >= 8)) {
