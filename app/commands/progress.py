@@ -148,7 +148,7 @@ def _row(entry: Entry) -> str:
     wrong = "" if entry.accuracy is None or entry.accuracy.ok else "  WRONG RESULT"
     note = slice_note(entry)
     part = f"  accuracy of {note}" if note else ""
-    return f"  {title}{time_us}  {claim.ljust(34)}{calls}{wrong}{part}".rstrip()
+    return f"  {title}{time_us}  {claim.ljust(32)}  {calls}{wrong}{part}".rstrip()
 
 
 def _calls(entry: Entry) -> str:

@@ -105,12 +105,18 @@ _BACKWARD: dict[str, Traffic] = {
     "extension-fused": Traffic(20, 8),
 }
 _DECODE: dict[str, Traffic] = {
-    # As forward with one token, and the cache read once; scores [B, H, T].
-    "native": Traffic(14, 4, 6, cache=1),
-    "sdpa": Traffic(10, 4, cache=1),
-    "compiled": Traffic(14, 4, 4, cache=1),
-    "extension-aten": Traffic(12, 4, 4, cache=1),
-    "extension-fused": Traffic(10, 4, cache=1),
+    # As forward with one token: q, k, v (6, 3, 0), keys and values into the cache (4, 0, 0), scores (1, 0, 1) and
+    # half the cache, scale and softmax (0, 0, 4), weighted sum (1, 0, 1) and the other half, merging (2, 0, 0),
+    # output (2, 1, 0).
+    "native": Traffic(16, 4, 6, cache=1),
+    # Packed projection (4, 3, 0), into the cache (4, 0, 0), one attention kernel (2, 0, 0), output (2, 1, 0).
+    "sdpa": Traffic(12, 4, cache=1),
+    "compiled": Traffic(16, 4, 4, cache=1),
+    # Packed projection (4, 3, 0), into the cache (4, 0, 0), scores with scale (1, 0, 1), softmax in place (0, 0, 2),
+    # weighted sum (1, 0, 1), merging (2, 0, 0), output (2, 1, 0).
+    "extension-aten": Traffic(14, 4, 4, cache=1),
+    # Projection into queries and cache (4, 3, 0), attention (2, 0, 0), output (2, 1, 0).
+    "extension-fused": Traffic(8, 4, cache=1),
 }
 
 
@@ -141,7 +147,7 @@ def keys_of(workload: Workload) -> int:
 
 
 def is_decode(workload: Workload) -> bool:
-    return str(workload.mode) == "decode"
+    return workload.mode == "decode"
 
 
 def phase_of(workload: Workload) -> Phase:

@@ -49,7 +49,7 @@ def render(recording: Recording) -> bytes:
         assert plan is not None
         part = entries_of(record, plan.baseline, plan.implementations)
         below = _roofline(recording, record)
-        body.append(_workload(f"{record.label}, {record.workload.device}", part, on_device, below))
+        body.append(_workload(record, part, on_device, below))
     if plan is not None and plan.skipped:
         items = "".join(f"<li>{escape(str(s.values))}: {escape(s.reason)}</li>" for s in plan.skipped)
         body.append(f"<section><h2>Skipped</h2><ul>{items}</ul></section>")
@@ -71,15 +71,18 @@ def write(recording: Recording, path: Path) -> Path:
     return path
 
 
-def _workload(title: str, entries: tuple[Entry, ...], on_device: bool, below: str = "") -> str:
+def _workload(record: WorkloadRecord, entries: tuple[Entry, ...], on_device: bool, below: str) -> str:
+    workload = record.workload
+    title = f"{record.label}, {workload.device}"
+    phases = ", forward and backward" if workload.backward else ""
     counted = ("kernel_launches", "Kernel launches per call") if on_device else None
     charts = [("Latency per call, µs: median and quartiles", svg_charts.latency_chart(entries))]
     for what, caption in filter(
         None,
         (
             counted,
-            ("operator_calls", "Operator calls per call, forward and backward"),
-            ("python_calls", "Python calls per call, forward and backward"),
+            ("operator_calls", f"Operator calls per call{phases}"),
+            ("python_calls", f"Python calls per call{phases}"),
         ),
     ):
         charts.append((caption, svg_charts.calls_chart(entries, what, caption)))

@@ -77,6 +77,22 @@ def test_backward_is_the_step_less_its_forward_pass_where_both_are_known() -> No
         assert found.missing == ""
 
 
+def test_decode_of_the_same_shape_has_a_point_of_its_own() -> None:
+    decode = msgspec.structs.replace(FORWARD, mode="decode")
+    made = recorded(FORWARD, STEP, decode)
+    for record in made.records:
+        found = roofline_of(made, record, NAMES)
+        assert found.phases == ("forward", "backward", "decode")
+        point = found.point("sdpa", "decode")
+        assert point is not None
+        assert point.work.flops == decode.flops
+        assert point.memory_bound
+    titles = [one.title for one in roofline_of(made, made.records[2], NAMES).formulas]
+    assert titles[0] == "FLOP decode"
+    assert titles[-1] == "Roof"
+    assert roofline_of(made, made.records[2], NAMES).formulas[-1].numbers.startswith("B 8 · T 64")
+
+
 def test_cold_and_warm_are_not_mixed() -> None:
     made = recorded(FORWARD, STEP, cold=STEP)
     assert roofline_of(made, made.records[0], NAMES).phases == ("forward",)

@@ -35,6 +35,16 @@ def test_the_work_of_a_workload_is_what_the_workload_itself_says() -> None:
             assert work_of(workload, "native").phase == phase_of(workload)
 
 
+def test_a_decoded_token_reads_every_weight_and_the_whole_cache() -> None:
+    decode = msgspec.structs.replace(SMALL, mode="decode", causal=True)
+    assert phase_of(decode) == "decode"
+    assert work_of(decode, "native").flops == decode.flops
+    # Two sequences, three tokens cached and one new, 8 features: keys and values of four tokens.
+    assert work_of(decode, "extension-fused").bytes == 4 * (8 * 2 * 8 + 4 * 64 + 2 * 2 * 4 * 8)
+    assert work_of(decode, "native").bytes == 4 * (16 * 2 * 8 + 4 * 64 + 6 * 2 * 2 * 4 + 2 * 2 * 4 * 8)
+    assert work_of(decode, "somebody's own").bytes == decode.working_set_bytes - 4 * 4 * 8
+
+
 def test_traffic_by_hand() -> None:
     # Of sdpa, forward: the packed projection reads x and writes three, attention reads three and writes one,
     # the last projection reads one and writes one; four weights once. Activations 2 x 3 x 8 of 4 bytes.
