@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 
 import msgspec
 
-from app.core.text import NOTHING, THIN, number, size
+from app.core.text import NOTHING, THIN, moment, number, size
 
 
 class Peaks(msgspec.Struct, frozen=True):
@@ -56,9 +55,8 @@ class Peaks(msgspec.Struct, frozen=True):
 
     @property
     def when(self) -> str:
-        """The day and minute, by the local clock of whoever reads."""
-        moment = datetime.fromtimestamp(self.measured_at_s)
-        return f"{moment.day} {moment:%B %Y, %H:%M}"
+        """The day and minute."""
+        return moment(self.measured_at_s)
 
     @property
     def how_compute(self) -> str:

@@ -95,6 +95,29 @@ def used(share: float) -> str:
     return percent(share) if share < 10 else f"{number(share)}×" if share < 1e6 else f"{share:.0e}×"
 
 
+_MONTHS = (
+    "January", "February", "March", "April", "May", "June", "July",
+    "August", "September", "October", "November", "December",
+)  # fmt: skip
+
+
+def moment(at_s: float) -> str:
+    """Seconds since 1970 as `1 December 2026, 19:04 UTC`: the same wherever it is read.
+
+    The calendar is worked out by hand (H. Hinnant, days_from_civil): this room has no clock.
+    """
+    minutes = math.floor(at_s / 60)
+    days, minute = divmod(minutes, 24 * 60)
+    era, day_of_era = divmod(days + 719_468, 146_097)
+    year = (day_of_era - day_of_era // 1460 + day_of_era // 36_524 - day_of_era // 146_096) // 365
+    day_of_year = day_of_era - (365 * year + year // 4 - year // 100)
+    month = (5 * day_of_year + 2) // 153
+    day = day_of_year - (153 * month + 2) // 5 + 1
+    year += era * 400 + (1 if month >= 10 else 0)
+    name = _MONTHS[(month + 2) % 12]
+    return f"{day} {name} {year}, {minute // 60:02d}:{minute % 60:02d} UTC"
+
+
 def is_beyond(value: float) -> bool:
     """Whether a figure stands for no number: see `measurements.BEYOND`."""
     return value >= sys.float_info.max
