@@ -230,7 +230,10 @@ def remarks_of(
     if low:
         names = dict.fromkeys(contender(p.implementation.partition("@")[0]).short for p in low)
         cause = "launches and Python" if workload.device.startswith("cuda") else "calls and Python"
-        said.append(f"Far below the roof: {', '.join(names)}: {cause}, not arithmetic or memory.")
+        said.append(
+            f"Far below the roof: {', '.join(names)}. As a rule {cause} take the time there, and not arithmetic "
+            "or memory."
+        )
     if any(point.work.is_least for point in points):
         said.append("Your own implementation's steps are not known: its bytes are the least possible.")
     if workload.causal and not is_decode(workload):

@@ -218,7 +218,12 @@ class Point(msgspec.Struct, frozen=True):
     @property
     def words(self) -> str:
         """`12 % of the memory roof`."""
-        return f"{percent(self.share)} of the {'memory' if self.memory_bound else 'compute'} roof"
+        return f"{self.share_text} of the {'memory' if self.memory_bound else 'compute'} roof"
+
+    @property
+    def share_text(self) -> str:
+        """`12 %`, `0.4 %`: what is small is not nothing."""
+        return percent(self.share, 0 if self.share >= 0.0995 else 1)
 
 
 def place(implementation: str, work: Work, seconds: float, peaks: Peaks) -> Point:

@@ -100,6 +100,7 @@ def test_a_point_says_its_distance_in_words() -> None:
     assert point.words == "12\u202f% of the memory roof"
     tall = place("native", work, work.flops / 50e9, peaks(memory=1e12))
     assert not tall.memory_bound
+    assert place("native", work, work.flops / (0.0041 * attainable), peaks()).share_text == "0.4\u202f%"
     assert tall.words == "50\u202f% of the compute roof"
 
 

@@ -159,7 +159,7 @@ def test_shares_stand_beside_each_contender_by_phase(view: RooflineView) -> None
     assert columns_of(roofline) == ("forward", "backward", "decode")
     point = roofline.point("sdpa", "backward")
     assert point is not None
-    assert view.shares.cell("sdpa", "backward") == f"{100 * point.share:.0f}\u202f%"
+    assert view.shares.cell("sdpa", "backward") == point.share_text
     assert view.shares.cell("mha", "decode") == "no cache"
     assert view.shares.cell("sdpa", "decode") == "–"
     assert "roof" in view.shares.accessibleDescription()

@@ -11,7 +11,6 @@ from PySide6.QtGui import QColor, QFont, QPainter, QPainterPath, QPen, QPolygonF
 from app.core.peaks import bandwidth, rate
 from app.core.roofline import Roofline, intensity
 from app.core.roofline_axes import Axes, axes_of, label, ticks
-from app.core.text import percent
 from app.core.work import PHASES, Phase, Point
 from app.gui.charts.painted import PaintedChart
 from app.gui.charts.painting import CENTRE, LEFT, RIGHT, dashed, width_of, write
@@ -280,7 +279,12 @@ class RooflineChart(PaintedChart):
         """Beside the points of named contenders, wherever there is room; a point without one has its tooltip."""
         bold, plain = self.look.font(12, 600), self.look.font(12)
         for one in self._wanted(roofline):
-            place = self._free(plot, self._spot(plot, axes, one.point), one, taken, bold, plain)
+            spot = self._spot(plot, axes, one.point)
+            place = self._free(plot, spot, one, taken, bold, plain)
+            if place is None and one.soft:
+                # The short form may fit where both lines do not.
+                one = _Label(one.point, f"{one.words}, {one.point.share_text}", "")
+                place = self._free(plot, spot, one, taken, bold, plain)
             if place is None:
                 continue
             taken.append(place)
@@ -302,10 +306,10 @@ class RooflineChart(PaintedChart):
                 words = f"{short} {PHASES[phase]}"
                 if name == self._named[0] and phase != "backward":
                     roof = "memory" if point.memory_bound else "compute"
-                    soft = f"{rate(point.achieved)}, {percent(point.share)} of the {roof} roof"
+                    soft = f"{rate(point.achieved)}, {point.share_text} of the {roof} roof"
                     found.append(_Label(point, words, soft))
                 else:
-                    found.append(_Label(point, f"{words}, {percent(point.share)}", ""))
+                    found.append(_Label(point, f"{words}, {point.share_text}", ""))
         return found
 
     @staticmethod

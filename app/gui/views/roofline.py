@@ -64,7 +64,7 @@ class RooflineView(View):
         self.share_card.body.addWidget(self.shares)
         self.remarks_card = Card(look, "How to read it")
         self._remark_column = QVBoxLayout()
-        self._remark_column.setSpacing(8)
+        self._remark_column.setSpacing(5)
         self._said: tuple[str, ...] = ()
         self.remarks_card.hide()
         self.remarks_card.body.addLayout(self._remark_column)

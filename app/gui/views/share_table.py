@@ -7,7 +7,7 @@ from PySide6.QtGui import QHelpEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
 from app.core.roofline import Roofline
-from app.core.text import NOTHING, percent
+from app.core.text import NOTHING
 from app.core.work import PHASES, Phase, Point
 from app.gui.charts.painting import LEFT, RIGHT, write
 from app.gui.charts.style import style_of
@@ -52,7 +52,7 @@ class ShareTable(QWidget, Part):
     def cell(self, name: str, phase: Phase) -> str:
         point = self._point(name, phase)
         if point is not None:
-            return percent(point.share)
+            return point.share_text
         # nn.MultiheadAttention keeps no keys and values between calls.
         if phase == "decode" and name == "mha":
             return "no cache"
@@ -62,7 +62,7 @@ class ShareTable(QWidget, Part):
         return None if self._roofline is None else self._roofline.point(name, phase)
 
     def _pitch(self) -> int:
-        return 24 if self.look.small else 32
+        return 24 if self.look.small else 30
 
     def sizeHint(self) -> QSize:
         return QSize(280, _HEAD + self._pitch() * max(len(self._names), 1))
