@@ -16,6 +16,8 @@ def report(arguments: argparse.Namespace) -> int:
         recording = files.load(arguments.recording)
     except files.RecordingError as error:
         raise CommandError(INPUT, str(error)) from None
+    for fault in recording.faults:
+        streams.complain(f"attnscope: {arguments.recording}: {fault}")
     data = formats.FORMATS[arguments.format](recording)
     if arguments.out is None:
         streams.show_bytes(data)

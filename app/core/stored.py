@@ -18,7 +18,7 @@ from app.core.environment import Environment
 from app.core.measurements import Accuracy, Counts, Memory
 from app.core.plan import Plan
 from app.core.recording import Event, Recording, Status, WorkloadRecord
-from app.core.results import Entry, entries_of
+from app.core.results import Entry, each_entry
 from app.core.series import RawSamples
 from app.core.workload import Workload
 
@@ -150,7 +150,7 @@ def _results(recording: Recording, raw: bool) -> Iterator[dict[str, Any]]:
     plan = recording.plan
     for record in recording.records if plan is not None else ():
         assert plan is not None
-        for entry in entries_of(record, plan.baseline, plan.implementations):
+        for entry in each_entry(record, plan.baseline, plan.implementations):
             yield _result(record, entry, raw)
 
 

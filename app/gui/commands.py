@@ -104,7 +104,7 @@ class Commands(QObject):
             return
         recording = session.recording
         charts = self._window.tabs.charts()
-        self.exporter.run(choice, recording, recording.current, charts, session.save_recording)
+        self.exporter.run(choice, recording, recording.current, charts, session.recording_saved)
 
     def offer_recovered(self, found: Sequence[Found]) -> None:
         """A line for each recording that an ended session left behind."""
