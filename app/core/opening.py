@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import msgspec
 
@@ -110,16 +110,16 @@ class Opening:
         """Parts of a file that is as we wrote it, each held against its check."""
         checks = self._checks()
         expected = set(checks or ())
-        seen = 0
+        seen: list[str] = []
         within = ""
         for line in self._file:
             if line.startswith(b'"checks":'):
                 break
             if not line.endswith(b"\n"):
                 break
-            seen += 1
+            seen.append(check_of(line))
             name, data = _split(line, within)
-            if checks is not None and check_of(line) not in expected:
+            if checks is not None and seen[-1] not in expected:
                 if name in PARTS:
                     self._fault(f"its {name} is damaged and left out")
                 elif within:
@@ -135,9 +135,11 @@ class Opening:
                 yield name, data
         if checks is None:
             self._fault(f"its end is missing ({self._size:,} bytes are there){self._missing()}")
-        elif seen < len(checks):
-            lost = len(checks) - seen
+        elif len(seen) < len(checks):
+            lost = len(checks) - len(seen)
             self._fault(f"{lost:,} line{'s are' if lost > 1 else ' is'} missing{self._missing()}")
+        elif seen != checks and not self.recording.faults:
+            self._fault(f"its lines are not those that were written, or not in their order{self._missing()}")
 
     def _checks(self) -> list[str] | None:
         """The checks at the end of the file; None where it has no whole end."""
@@ -173,7 +175,7 @@ class Opening:
         for part in _parts(document):
             try:
                 for schema in range(head.schema, SCHEMA):
-                    part = MIGRATIONS[schema](part)  # noqa: PLW2901 (a chain)
+                    part = MIGRATIONS[schema](part)
             except _ERRORS as error:
                 raise self._refused(f"is damaged: {_sentence(error)}") from None
             yield part
