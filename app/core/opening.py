@@ -71,6 +71,7 @@ class Opening:
     def __init__(self, file: BinaryIO, source: str) -> None:
         self.recording = Recording()
         self._file = file
+        self._taken: set[str] = set()
         self.source = source
         self._size = file.seek(0, 2)
         file.seek(0)
@@ -199,8 +200,10 @@ class Opening:
                 _restore_entry(recording.add_record(entry.workload), entry)
                 return
             decoder = _decoders.get(name)
-            if decoder is None:
+            # A part of a later version, or one that stands there twice.
+            if decoder is None or name in self._taken:
                 return
+            self._taken.add(name)
             value = decoder.decode(data)
         except _ERRORS as error:
             what = _entry_title(data) if name in LISTS else f"its {name}"

@@ -291,7 +291,7 @@ def test_a_line_that_was_taken_out_is_missed() -> None:
 def test_lines_out_of_their_order_are_told() -> None:
     lines = SMALL.splitlines(keepends=True)
     start = lines.index(b'"hidden":[\n')
-    lines[start - 1], lines[start] = lines[start], lines[start - 1]
+    lines[start + 1], lines[start + 2] = lines[start + 2], lines[start + 1]
     opened = files.parse(b"".join(lines), "r.json")
     assert "not in their order" in opened.faults[0]
     same_content(opened, small())
