@@ -1,99 +1,21 @@
-"""Two recordings held against each other: per workload and contender what changed, and whether it can be believed.
-
-The two were measured at different times, so nothing is paired between them. Within each, the speed-up over a
-common baseline is: the *net* change is the ratio of the two speed-ups, from which whatever moved the baseline as
-well (a clock, a battery, another machine) is taken out. The change of the *latency* alone is given beside it.
-Intervals of ratios are combined from those of their two sides by the square-and-add method (Zou and Donner,
-Statistics in Medicine 27, 2008), on a log scale; the sides' own are distribution-free and know how much the rounds
-resemble each other. The band within which nothing is claimed is the root of the sum of both squared noise floors.
-"""
+"""Two recordings held against each other: what both have, what only one has, and where their machines differ."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 import msgspec
 import numpy as np
 
 from app.core.catalog import contender, is_hidden
-from app.core.environment import Difference, Environment, differences
+from app.core.change import BASES, Basis, Change, Ratio, SideFigures, Spread, judge, ratio_of, spread_of
+from app.core.environment import Environment
+from app.core.machines import MachineRow, machine_rows
 from app.core.recording import Recording, WorkloadRecord
 from app.core.results import Entry, each_entry, floor_of
-from app.core.statistics import (
-    SAME_MARGIN,
-    USABLE_FLOOR,
-    VerdictWord,
-    has_drifted,
-    median_interval,
-)
+from app.core.statistics import VerdictWord, has_drifted, median_interval
 from app.core.workload import Workload
-
-Basis = Literal["net", "latency"]
-Bounded = Literal["exceeded", "unsure", "within"]
-
-BASES: dict[str, str] = {
-    "net": "the latency against the baseline's: what moved both is taken out",
-    "latency": "the latency alone: a machine that got slower shows as well",
-}
-
-
-class Ratio(msgspec.Struct, frozen=True):
-    """B over A: above 1 it takes longer in B. The bounds are null where there is too little evidence."""
-
-    median: float
-    low: float | None = None
-    high: float | None = None
-
-    @property
-    def change(self) -> float:
-        """As a share: 0.05 takes 5 % longer."""
-        return self.median - 1
-
-
-class SideFigures(msgspec.Struct, frozen=True):
-    """What one of the two recordings says of a contender, seconds per call."""
-
-    median_s: float
-    low_s: float | None
-    high_s: float | None
-    n: int
-    speed_up: float | None
-    noise_floor: float | None
-    accurate: bool | None
-
-
-class Change(msgspec.Struct, frozen=True):
-    """One contender in one workload, in A and in B.
-
-    `baseline_latency` is how the baseline's own latency changed, `net` the change without it; both null for the
-    baseline itself, of which only `latency` speaks. `band`: no claim within ± this share.
-    """
-
-    workload: Workload
-    implementation: str
-    baseline: str
-    a: SideFigures | None
-    b: SideFigures | None
-    latency: Ratio | None = None
-    baseline_latency: Ratio | None = None
-    net: Ratio | None = None
-    band: float | None = None
-    verdict: VerdictWord | None = None
-    """Of the net change; null for the baseline and where a side lacks it."""
-    reason: str = ""
-    latency_verdict: VerdictWord | None = None
-    latency_reason: str = ""
-
-    def ratio(self, basis: Basis) -> Ratio | None:
-        return self.net if basis == "net" else self.latency
-
-    def word(self, basis: Basis) -> VerdictWord | None:
-        return self.verdict if basis == "net" else self.latency_verdict
-
-    def why(self, basis: Basis) -> str:
-        return self.reason if basis == "net" else self.latency_reason
 
 
 class Mean(msgspec.Struct, frozen=True):
@@ -105,26 +27,34 @@ class Mean(msgspec.Struct, frozen=True):
     workloads: int
 
 
+class About(msgspec.Struct, frozen=True):
+    """What one of the two recordings is, beside its figures. Times are seconds since 1970."""
+
+    title: str
+    began_s: float | None
+    ended_s: float | None
+    workloads: int
+    rounds: int
+    environment: Environment | None
+
+
 class Comparison(msgspec.Struct, frozen=True):
     """B held against A. `only_a` and `only_b`: workloads that the other lacks."""
 
-    a_title: str
-    b_title: str
+    a: About
+    b: About
     baseline: str
     changes: tuple[Change, ...]
     only_a: tuple[Workload, ...] = ()
     only_b: tuple[Workload, ...] = ()
     implementations_only_a: tuple[str, ...] = ()
     implementations_only_b: tuple[str, ...] = ()
-    differences: tuple[Difference, ...] = ()
-    equal: tuple[str, ...] = ()
+    machines: tuple[MachineRow, ...] = ()
     means: tuple[Mean, ...] = ()
-    a_environment: Environment | None = None
-    b_environment: Environment | None = None
 
     @property
     def implementations(self) -> tuple[str, ...]:
-        """Those that both have, the baseline first."""
+        """Those that both have in some workload, the baseline first."""
         names = dict.fromkeys(c.implementation for c in self.changes if c.latency is not None)
         return tuple(sorted(names, key=lambda name: name != self.baseline))
 
@@ -140,9 +70,9 @@ class Comparison(msgspec.Struct, frozen=True):
         return sum(change.word(basis) == word for change in self.of(implementation))
 
     @property
-    def moving(self) -> tuple[Difference, ...]:
-        """Differences of the environments that can move a figure."""
-        return tuple(d for d in self.differences if d.moves)
+    def moving(self) -> tuple[MachineRow, ...]:
+        """In what the machines differ that can move a figure, without what only follows from another."""
+        return tuple(row for row in self.machines if row.differs and row.moves and not row.follows)
 
 
 Side: TypeAlias = tuple[SideFigures | None, Entry]
@@ -175,29 +105,18 @@ class Comparing:
         a, b = self.a, self.b
         common = {record.workload for record, _ in self._pairs}
         names_a, names_b = _measured(a), _measured(b)
-        found = (
-            ()
-            if a.environment is None or b.environment is None
-            else differences(a.environment, b.environment)
-        )
-        unequal = {difference.field for difference in found}
-        known = a.environment is not None and b.environment is not None
-        fields = [info.name for info in msgspec.structs.fields(Environment)] if known else []
-        changes = tuple(self._changes)
+        spreads: dict[tuple[str, Basis], Spread] = {}
         return Comparison(
-            a_title=a.plan.title if a.plan is not None else "",
-            b_title=b.plan.title if b.plan is not None else "",
+            a=_about(a),
+            b=_about(b),
             baseline=self.baseline,
-            changes=changes,
+            changes=tuple(_judged(change, self._changes, spreads) for change in self._changes),
             only_a=tuple(r.workload for r in a.records if r.series and r.workload not in common),
             only_b=tuple(r.workload for r in b.records if r.series and r.workload not in common),
             implementations_only_a=tuple(name for name in names_a if name not in names_b),
             implementations_only_b=tuple(name for name in names_b if name not in names_a),
-            differences=found,
-            equal=tuple(name for name in fields if name not in unequal),
-            means=_means(changes),
-            a_environment=a.environment,
-            b_environment=b.environment,
+            machines=machine_rows(a, b),
+            means=_means(self._changes),
         )
 
     def _each(self) -> Iterator[Change]:
@@ -233,13 +152,10 @@ class Comparing:
             (theirs.median_s, theirs.low_s, theirs.high_s), (ours.median_s, ours.low_s, ours.high_s)
         )
         net = _net(entry_a, entry_b)
-        band = _band(ours.noise_floor, theirs.noise_floor)
         fault = (
             drifted or _fault(name, entry_a, entry_b) or (self._threads if workload.device == "cpu" else "")
         )
         is_baseline = name == self.baseline
-        word, reason = judge(net, band, fault)
-        latency_word, latency_reason = judge(latency, band, fault)
         return Change(
             workload=workload,
             implementation=name,
@@ -249,11 +165,7 @@ class Comparing:
             latency=latency,
             baseline_latency=None if is_baseline else base,
             net=None if is_baseline else net,
-            band=band,
-            verdict=None if is_baseline else word,
-            reason="" if is_baseline else reason,
-            latency_verdict=latency_word,
-            latency_reason=latency_reason,
+            fault=fault,
         )
 
 
@@ -273,60 +185,21 @@ def common_baseline(a: Recording, b: Recording) -> str:
     return both[0] if both else (wanted[0] if wanted else "native")
 
 
-def ratio_of(
-    above: tuple[float, float | None, float | None], below: tuple[float, float | None, float | None]
-) -> Ratio:
-    """Ratio of two independent positive estimates, each (median, low, high), with an interval of the same confidence.
-
-    Square-and-add on the logarithms: each bound is as far from the ratio as both sides' distances to theirs,
-    squared and added.
-    """
-    ratio = above[0] / below[0]
-    if above[1] is None or above[2] is None or below[1] is None or below[2] is None:
-        return Ratio(ratio)
-    down = math.hypot(math.log(above[0] / above[1]), math.log(below[2] / below[0]))
-    up = math.hypot(math.log(above[2] / above[0]), math.log(below[0] / below[1]))
-    return Ratio(ratio, ratio * math.exp(-down), ratio * math.exp(up))
-
-
-def judge(ratio: Ratio | None, band: float | None, fault: str = "") -> tuple[VerdictWord | None, str]:
-    """FASTER, SLOWER or SAME where the whole interval says so, otherwise UNSURE; with the reason."""
-    if fault:
-        return "unsure", fault
-    if ratio is None:
-        return None, "one of them has no round of it beside the common baseline"
-    low, high = ratio.low, ratio.high
-    if low is None or high is None:
-        return "unsure", "too few undisturbed rounds in one of them"
-    if band is None:
-        return "unsure", "one of them has no noise floor: its baseline was another"
-    span = f"{_signed(low - 1)} to {_signed(high - 1)}"
-    if low > 1 + band:
-        return "slower", f"the whole interval, {span}, lies beyond both noise floors, ±{band:.1%}"
-    if high < 1 / (1 + band):
-        return "faster", f"the whole interval, {span}, lies beyond both noise floors, ±{band:.1%}"
-    if band > USABLE_FLOOR * math.sqrt(2):
-        return "unsure", f"the noise floors of both come to ±{band:.1%}"
-    margin = max(SAME_MARGIN, band)
-    if low >= 1 / (1 + margin) and high <= 1 + margin:
-        return "same", f"the whole interval, {span}, lies within ±{margin:.1%}"
-    return "unsure", f"the interval, {span}, reaches into the noise floors of both, ±{band:.1%}"
-
-
-def against_bound(change: Change, max_slowdown: float, basis: Basis = "net") -> Bounded | None:
-    """Whether a contender got slower by more than a share of `max_slowdown`; None where nothing can be said.
-
-    `exceeded` only where it is shown: the verdict is SLOWER and the whole interval lies beyond the bound.
-    `unsure` where it seems so and is not shown.
-    """
-    ratio = change.ratio(basis)
-    if ratio is None:
-        return None
-    if change.word(basis) == "slower" and ratio.low is not None and ratio.low > 1 + max_slowdown:
-        return "exceeded"
-    if ratio.median <= 1 + max_slowdown:
-        return "within"
-    return "unsure"
+def _judged(change: Change, changes: Sequence[Change], spreads: dict[tuple[str, Basis], Spread]) -> Change:
+    for basis in BASES:
+        key = (change.implementation, basis)
+        if key not in spreads:
+            spreads[key] = spread_of(changes, *key)
+    name, floors, fault = change.implementation, change.floors, change.fault
+    return msgspec.structs.replace(
+        change,
+        net_claim=None
+        if name == change.baseline or change.latency is None
+        else judge(change.net, floors, spreads[name, "net"], fault),
+        latency_claim=judge(
+            change.latency, floors, spreads[name, "latency"], fault if change.latency else ""
+        ),
+    )
 
 
 def _net(a: Entry, b: Entry) -> Ratio | None:
@@ -383,10 +256,6 @@ def _unequal_threads(a: Environment | None, b: Environment | None) -> str:
     return f"threads differ, {a.threads} and {b.threads}: unequal counts are never compared"
 
 
-def _band(a: float | None, b: float | None) -> float | None:
-    return None if a is None or b is None else math.hypot(a, b)
-
-
 def _has_samples(*records: WorkloadRecord) -> bool:
     return all(any(len(s) for name, s in r.series.items() if not is_hidden(name)) for r in records)
 
@@ -399,6 +268,18 @@ def _measured(recording: Recording) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*(n for n in planned if n in found), *(n for n in sampled if n in found)]))
 
 
+def _about(recording: Recording) -> About:
+    series = [s for record in recording.records for s in record.series.values() if len(s)]
+    return About(
+        title=recording.plan.title if recording.plan is not None else "",
+        began_s=min((float(s.at_s[0]) for s in series), default=None),
+        ended_s=max((float(s.at_s[-1]) for s in series), default=None),
+        workloads=sum(any(map(len, record.series.values())) for record in recording.records),
+        rounds=sum(max(map(len, record.series.values()), default=0) for record in recording.records),
+        environment=recording.environment,
+    )
+
+
 def _means(changes: Sequence[Change]) -> tuple[Mean, ...]:
     means = []
     for name in dict.fromkeys(change.implementation for change in changes):
@@ -409,7 +290,3 @@ def _means(changes: Sequence[Change]) -> tuple[Mean, ...]:
             net = float(np.exp(np.mean(np.log(nets)))) if nets else None
             means.append(Mean(name, float(np.exp(np.mean(np.log(latencies)))), net, len(latencies)))
     return tuple(means)
-
-
-def _signed(share: float) -> str:
-    return f"{share:+.1%}".replace("-", "\u2212")
