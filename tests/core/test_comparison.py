@@ -284,7 +284,9 @@ def test_a_bound_is_exceeded_only_where_the_noise_between_runs_cannot_explain_it
     assert outcomes[1.04]["exceeded"] == 0
     assert outcomes[1.3]["exceeded"] == 12
     assert outcomes[1.07]["within"] == 0
-    unsteady = compare(recording(between_runs=0.03, seed=1), recording({FUSED: 1.1}, between_runs=0.03, seed=2))
+    unsteady = compare(
+        recording(between_runs=0.03, seed=1), recording({FUSED: 1.1}, between_runs=0.03, seed=2)
+    )
     unsure = Counter(against_bound(change, 0.05) for change in unsteady.of(FUSED))
     assert unsure["unsure"] >= 6
     assert unsure["exceeded"] <= 1
