@@ -36,7 +36,7 @@ TITLES: dict[str, str] = {
 """In the order in which they are shown; what is new in an environment comes last, under its own name."""
 
 CONDITIONS = {
-    "power": "lowers the clocks, moves every implementation",
+    "power": "moves every latency, by its clock",
     "clock": "every latency in the same proportion",
 }
 

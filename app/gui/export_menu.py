@@ -148,15 +148,25 @@ class Exporter(QObject):
             kinds = "Pictures (*.png *.svg)"
             self._write(f"Export {name}", f"{slug(name)}.png", kinds, lambda p: write_chart(widget, p))
         elif choice == "window":
-            self._write(
-                "Export the window", f"{stem}.png", "PNG (*.png)", lambda p: write_window(self._window, p)
-            )
+            self.write_picture(f"{stem}.png")
+
+    def write_picture(self, name: str) -> None:
+        """Ask where to, and write what the window shows."""
+        self._write("Export the window", name, "PNG (*.png)", lambda path: write_window(self._window, path))
+
+    def write_report(self, title: str, name: str, kinds: str, data: Callable[[], bytes]) -> None:
+        """Ask where to, and write what `data` gives."""
+        self._write(title, name, kinds, lambda path: files.write_atomically(path, data()))
+
+    def copy_text(self, text: str) -> None:
+        """Put a command on the clipboard."""
+        QApplication.clipboard().setText(text)
+        self.notice.emit("info", "The command is on the clipboard.")
 
     def copy_command(self, workload: Workload, enabled: tuple[str, ...], baseline: str, profile: str) -> str:
         """Put the command that measures this without a window on the clipboard."""
         command = copy_as_command(workload, enabled, baseline, profile)
-        QApplication.clipboard().setText(command)
-        self.notice.emit("info", "The command is on the clipboard.")
+        self.copy_text(command)
         return command
 
     def _write(self, title: str, name: str, kinds: str, write: Callable[[Path], object]) -> None:
