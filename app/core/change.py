@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from statistics import NormalDist
+from statistics import NormalDist, median_low
 from typing import Literal
 
 import msgspec
@@ -41,6 +41,9 @@ SPREAD: dict[Basis, float] = {"net": 0.03, "latency": 0.08}
 
 MIN_CONTROLS = 10
 """Changes of other contenders from which the spread is estimated; with fewer it is assumed."""
+
+MIN_EACH = 5
+"""A contender with fewer changes than this shows no spread of its own."""
 
 TAILS = 2.776
 """Student's t at 95 % for four degrees of freedom: such changes have heavier tails than normal ones."""
@@ -152,22 +155,27 @@ def ratio_of(
 def spread_of(changes: Sequence[Change], implementation: str, basis: Basis) -> Spread:
     """How far the other contenders moved between the two recordings, beyond what their intervals explain.
 
-    From the 80th percentile of their changes, so that a few that did change count little and many count as noise.
+    For each of them from the 80th percentile of its changes; of these the middle one, so that a contender that did
+    change in every workload does not hide what became of the others.
     """
-    ratios = [
-        ratio
-        for change in changes
-        if change.implementation != implementation
-        and not change.fault
-        and (ratio := change.ratio(basis)) is not None
-    ]
-    if len(ratios) < MIN_CONTROLS:
+    ratios: dict[str, list[Ratio]] = {}
+    for change in changes:
+        ratio = change.ratio(basis)
+        if change.implementation != implementation and not change.fault and ratio is not None:
+            ratios.setdefault(change.implementation, []).append(ratio)
+    controls = [found for found in ratios.values() if len(found) >= MIN_EACH]
+    count = sum(map(len, controls))
+    if count < MIN_CONTROLS:
         return Spread(SPREAD[basis])
+    return Spread(median_low([_spread(found) for found in controls]), count)
+
+
+def _spread(ratios: Sequence[Ratio]) -> float:
     moved = np.abs(np.log([ratio.median for ratio in ratios]))
     widths = [math.log(r.high / r.low) / 2 for r in ratios if r.low is not None and r.high is not None]
     explained = float(np.median(widths)) / _NORMAL if widths else 0.0
     seen = float(np.quantile(moved, 0.8)) / NormalDist().inv_cdf(0.9)
-    return Spread(math.sqrt(max(seen**2 - explained**2, 0.0)), len(ratios))
+    return math.sqrt(max(seen**2 - explained**2, 0.0))
 
 
 def judge(ratio: Ratio | None, floors: float | None, spread: Spread, fault: str = "") -> Claim | None:

@@ -152,6 +152,14 @@ def test_contenders_that_all_moved_are_noise_to_each_other() -> None:
     assert spread_of(comparison.changes, FUSED, "net").share > 0.1
 
 
+def test_a_contender_that_changed_everywhere_does_not_hide_what_became_of_the_others() -> None:
+    before = recording(seed=1, noise=0.004)
+    comparison = compare(before, recording({FUSED: 0.7, "mha": 1.1}, seed=2, noise=0.004))
+    assert words(comparison, FUSED) == Counter(faster=12)
+    assert words(comparison, "mha") == Counter(slower=12)
+    assert words(comparison, "sdpa")["slower"] == words(comparison, "sdpa")["faster"] == 0
+
+
 def test_the_baseline_has_no_net_change() -> None:
     for change in compare(recording(seed=1), recording(seed=2)).of("native"):
         assert change.net is None
