@@ -61,14 +61,15 @@ def chart(changes: tuple[Change, ...], basis: Basis) -> str:
 
     height = TOP + len(shown) * ROW + AXIS
     parts = []
-    for index in range(round(2 * span / step) + 1):
+    zero = round(span / step)
+    for index in range(2 * zero + 1):
         at = -span + index * step
         place = x(1 + at)
         parts.append(
             f'<line class="grid" x1="{place:.1f}" x2="{place:.1f}" y1="{TOP}" y2="{height - AXIS}"/>'
         )
-        decimals = 0 if step >= 0.01 else 1
-        parts.append(f'<text class="tick" x="{place:.1f}" y="{height - 8}">{signed(at, decimals)}</text>')
+        words = "0" if index == zero else signed(at, 0 if step >= 0.01 else 1)
+        parts.append(f'<text class="tick" x="{place:.1f}" y="{height - 8}">{words}</text>')
     for index, (change, ratio) in enumerate(shown):
         y = TOP + index * ROW + ROW / 2
         claim, name = change.claim(basis), slug(change.implementation)

@@ -171,7 +171,12 @@ def test_a_run_against_a_recording_tells_what_changed_and_fails_where_it_got_slo
     faster = files.load(control)
     faster.records[0].series["sdpa"].seconds[:] /= 20
     files.save(faster, control)
-    done = attnscope("run", "quick", *flags, "--against", control, "--max-slowdown", "5%", "--json")
+    for _ in range(4):
+        done = attnscope("run", "quick", *flags, "--against", control, "--max-slowdown", "5%", "--json")
+        # On a busy machine the level may move meanwhile; then nothing is claimed, and that is said.
+        if done.returncode == 1:
+            break
+        assert "unsure whether slower by more than 5 %: SDPA" in done.stderr
     assert done.returncode == 1, done.stderr
     document = json.loads(done.stdout)
     assert document["schema"] == files.SCHEMA
