@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import time
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -17,8 +18,10 @@ from hypothesis import strategies as st
 
 from app.core import files
 from app.core import messages as m
+from app.core.opening import open_file
 from app.core.recording import Recording
 from app.core.results import all_entries
+from app.core.series import Column, RawSamples, Series
 from app.core.workload import Workload
 from tests import factories
 
@@ -65,6 +68,39 @@ def test_a_large_recording_saves_and_opens_with_equal_columns(tmp_path: Path) ->
     opened = files.load(tmp_path / "r.json")
     same_content(opened, recording)
     assert opened.faults == []
+
+
+@pytest.mark.slow
+def test_a_million_samples_are_saved_and_opened_in_a_second_each_and_no_step_is_long(tmp_path: Path) -> None:
+    recording = factories.recording(rounds=20)
+    record = recording.records[0]
+    count = 1_000_000 // len(record.series)
+    chance = np.random.default_rng(1)
+    for name in record.series:
+        columns = RawSamples(
+            round=Column.of(np.arange(count), "<i4"),
+            at_s=Column.of(factories.START_S + np.arange(count) * 3e-3, "<f8"),
+            seconds=Column.of(5e-4 * np.exp(chance.normal(0, 0.05, count)), "<f8"),
+            calls=Column.of(np.full(count, 4), "<i4"),
+        )
+        record.series[name] = Series.from_raw(columns)
+    assert recording.sample_count == 1_000_000
+    path = tmp_path / "r.json"
+    begun = time.perf_counter()
+    files.save(recording, path)
+    saved = time.perf_counter()
+    assert files.load(path).sample_count == 1_000_000
+    opened = time.perf_counter()
+    assert saved - begun < 1.0
+    assert opened - saved < 1.0
+    steps = []
+    opening = open_file(path)
+    going_on = True
+    while going_on:
+        start = time.perf_counter()
+        going_on = opening.step()
+        steps.append(time.perf_counter() - start)
+    assert max(steps) < 0.1
 
 
 def test_the_file_is_json_whose_columns_numpy_reads_in_one_line() -> None:
