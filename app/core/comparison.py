@@ -10,10 +10,12 @@ import numpy as np
 
 from app.core.catalog import contender, is_hidden
 from app.core.change import BASES, Basis, Change, Ratio, SideFigures, Spread, judge, ratio_of, spread_of
+from app.core.criteria import moved
 from app.core.environment import Environment
+from app.core.evidence import kept
 from app.core.machines import MachineRow, machine_rows
 from app.core.recording import Recording, WorkloadRecord
-from app.core.results import Entry, each_entry, floor_of
+from app.core.results import Entry, each_entry, floor_of, pairs_of
 from app.core.statistics import VerdictWord, has_drifted, median_interval
 from app.core.workload import Workload
 
@@ -131,7 +133,8 @@ class Comparing:
             drifted = _drifted(record, other, self.baseline)
             base: Ratio | None = None
             for name, ours, theirs in zip(names, sides_a, sides_b, strict=True):
-                change = self._change(other.workload, name, ours, theirs, base, drifted)
+                fault = drifted or _moved(record, other, name, self.baseline)
+                change = self._change(other.workload, name, ours, theirs, base, fault)
                 if name == self.baseline:
                     base = change.latency
                 yield change
@@ -143,7 +146,7 @@ class Comparing:
         a: Side,
         b: Side,
         base: Ratio | None,
-        drifted: str,
+        unsteady: str,
     ) -> Change:
         (ours, entry_a), (theirs, entry_b) = a, b
         if ours is None or theirs is None:
@@ -153,7 +156,7 @@ class Comparing:
         )
         net = _net(entry_a, entry_b)
         fault = (
-            drifted or _fault(name, entry_a, entry_b) or (self._threads if workload.device == "cpu" else "")
+            unsteady or _fault(name, entry_a, entry_b) or (self._threads if workload.device == "cpu" else "")
         )
         is_baseline = name == self.baseline
         return Change(
@@ -218,7 +221,7 @@ def _sides(record: WorkloadRecord, baseline: str, names: Sequence[str]) -> Itera
 
 def _side(record: WorkloadRecord, entry: Entry, floor: float | None) -> SideFigures | None:
     series = record.series.get(entry.implementation)
-    interval = None if series is None else median_interval(series.seconds[series.undisturbed])
+    interval = None if series is None else median_interval(series.seconds[kept(series, record.strains)[0]])
     if interval is None:
         return None
     return SideFigures(
@@ -245,8 +248,17 @@ def _fault(name: str, a: Entry, b: Entry) -> str:
 def _drifted(a: WorkloadRecord, b: WorkloadRecord, baseline: str) -> str:
     for side, record in (("A", a), ("B", b)):
         series = record.series.get(baseline)
-        if series is not None and has_drifted(series.seconds[series.undisturbed]):
+        if series is not None and has_drifted(series.seconds[kept(series, record.strains)[0]]):
             return f"the level of {contender(baseline).title} moved by more than 20 % within {side}"
+    return ""
+
+
+def _moved(a: WorkloadRecord, b: WorkloadRecord, name: str, baseline: str) -> str:
+    for side, record in (("A", a), ("B", b)):
+        found = pairs_of(record, name, baseline)
+        levels = moved(found.first / found.second) if found is not None and found.first.size else None
+        if levels is not None:
+            return f"the speed-up moved from {levels[0]:.2f} to {levels[1]:.2f} within {side}"
     return ""
 
 

@@ -212,6 +212,9 @@ class Opening:
             recording.environment = value
         elif name == "profile":
             recording.plan = value
+        elif name == "telemetry":
+            for reading in value:
+                recording.restore_telemetry(reading)
         elif name == "build":
             for message in value:
                 recording.build.apply(message)

@@ -240,11 +240,11 @@ def verdict(speed: SpeedUp, margin: float = SAME_MARGIN) -> Verdict:
     )
 
 
-def is_precise(speed: SpeedUp | None, target: float) -> bool:
-    """Whether half the interval's width, relative to the speed-up, is at most `target`."""
+def half_width(speed: SpeedUp | None) -> float | None:
+    """Half the interval's width as a share of the speed-up; None where there is no interval."""
     if speed is None or speed.low is None or speed.high is None:
-        return False
-    return (speed.high - speed.low) / 2 <= target * speed.median
+        return None
+    return (speed.high - speed.low) / 2 / speed.median
 
 
 def has_drifted(values: Array, tolerance: float = 0.2) -> bool:

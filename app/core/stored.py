@@ -126,6 +126,7 @@ def _held(recording: Recording) -> Recording:
         still.series = {name: series.held() for name, series in record.series.items()}
         for table in ("status", "counts", "count_failures", "memory", "accuracy"):
             setattr(still, table, dict(getattr(record, table)))
+        still.strains = list(record.strains)
         still.profiled_seconds, still.traces_gz = dict(record.profiled_seconds), dict(record.traces_gz)
         held.records.append(still)
     return held

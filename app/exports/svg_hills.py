@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from app.core import ticks
+from app.core.evidence import kept
 from app.core.recording import WorkloadRecord
 from app.core.results import Entry
 from app.core.series import Array
@@ -21,12 +22,12 @@ MIN_SAMPLES = 20
 
 
 def distribution_chart(record: WorkloadRecord, entries: tuple[Entry, ...]) -> str:
-    """How often each latency came, undisturbed samples only; empty where there are too few."""
+    """How often each latency came, of the samples that enter the figures; empty where there are too few."""
     samples: list[tuple[str, Array]] = []
     for entry in entries:
         series = record.series.get(entry.implementation)
         if series is not None:
-            seconds = series.seconds[series.undisturbed]
+            seconds = series.seconds[kept(series, record.strains)[0]]
             if seconds.size >= MIN_SAMPLES:
                 samples.append((entry.implementation, seconds * 1e6))
     if not samples:

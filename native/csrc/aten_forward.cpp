@@ -12,15 +12,16 @@
 #include <limits>
 
 #include "attention.h"
+#include "products.h"
 #include "views.h"
 
 namespace attnscope {
-namespace {
 
-// rows [R, E] times weight [N, E] transposed, plus bias [N]: [R, N].
-Tensor linear(const Tensor& rows, const Tensor& weight, const Tensor* bias) {
+Tensor linear(const Tensor& rows, const Tensor& weight, const Tensor* bias) {  // [R, E], [N, E], [N]
   return bias ? at::addmm(*bias, rows, transposed(weight)) : at::mm(rows, transposed(weight));
 }
+
+namespace {
 
 // q, k and v side by side: [R, 3E]. A packed weight needs one product, separate ones write into its columns.
 Tensor project(

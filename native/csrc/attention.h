@@ -10,6 +10,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -20,8 +21,9 @@ using OptionalTensor = std::optional<Tensor>;
 
 struct Forward {
   Tensor y;    // [B, S, E]
-  Tensor qkv;  // aten: [3, B*H, S, D], strided: see `split_heads`; fused: [R, 3E], as projected
-  Tensor p;    // aten: [B*H, S, S], the attention weights after the softmax; fused: [2, B*H, S], see `fused_forward`
+  Tensor qkv;  // aten: [3, B*H, S, D], strided: see `split_heads`; fused: [R, 3E], as projected; others: see sdpa.h
+  Tensor p;    // aten: [B*H, S, S], the attention weights after the softmax; fused: [2, B*H, S], see `fused_forward`;
+               // others: see sdpa.h
   Tensor c;    // [R, E], the weighted values with their heads merged
 };
 
@@ -39,10 +41,11 @@ struct Wanted {
 };
 
 // The levels the operator can run at; `kernel` in its schema names one. Raises ValueError on any other name. "auto" is
-// decided by the device: "fused" on the CPU, where no shape was measured at which "aten" is faster.
-enum class Kernel { aten, fused };
-Kernel kernel_named(std::string_view name, c10::DeviceType device);
-const char* name_of(Kernel kernel);
+// "fused": on the CPU no shape was measured at which "aten" is faster, on CUDA it launches fewer kernels. The last three
+// are not for callers: they are what "fused" stands for on CUDA, and their like on the CPU, see sdpa.h.
+enum class Kernel { aten, fused, flash, efficient, flash_for_cpu };
+Kernel kernel_named(std::string_view name);
+std::string name_of(Kernel kernel);
 
 // Level "aten": composed from ATen calls, for CPU and CUDA alike. Arguments have been checked.
 Forward aten_forward(

@@ -5,6 +5,7 @@
 #include "checks.h"
 #include "operators.h"
 #include "packing.h"
+#include "sdpa.h"
 #include "views.h"
 
 namespace attnscope {
@@ -40,13 +41,13 @@ Tensor forward_and_keep(
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
   static const auto op = operator_named<ForwardSignature>("attnscope::self_attention_forward");
   // Decided here, where the device is still known: under tracing the kernels below see none.
-  const char* const level = name_of(kernel_named(kernel, x.device().type()));
+  const std::string level = name_of(level_for(kernel_named(kernel), x, num_heads, causal, true));
   auto [y, qkv, p, c] = op.call(x, in.weights, in.biases, out_weight, out_bias, num_heads, causal, level);
   inputs.insert(inputs.end(), {qkv, p, c});
   ctx->save_for_backward(std::move(inputs));
   ctx->saved_data["num_heads"] = num_heads;
   ctx->saved_data["causal"] = causal;
-  ctx->saved_data["kernel"] = std::string(level);
+  ctx->saved_data["kernel"] = level;
   ctx->set_materialize_grads(false);
   return y;
 }

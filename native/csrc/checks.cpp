@@ -5,6 +5,8 @@
 #include <initializer_list>
 #include <sstream>
 
+#include "sdpa.h"
+
 namespace attnscope {
 namespace {
 
@@ -260,6 +262,16 @@ void check_backward(
     check_tensor("qkv", qkv, x, {batch * seq_len, embed_dim * 3}, "[B*S, 3E]");
     check_type("p", p, x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat);
     check_place("p", p, x, {2, items, seq_len}, "[2, B*H, S]");
+  } else if (is_sdpa(kernel)) {
+    const auto kept = kept_by<SymInt>(kernel, batch, num_heads, seq_len).sizes;
+    // As the forward pass projected it, which may have seen adjoining weights as one where this pass was given three.
+    if (qkv.defined() && qkv.dim() == 3) {
+      check_tensor("qkv", qkv, x, {3, batch * seq_len, embed_dim}, "[3, B*S, E]");
+    } else {
+      check_tensor("qkv", qkv, x, {batch * seq_len, embed_dim * 3}, "[B*S, 3E]");
+    }
+    check_type("p", p, x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat);
+    check_place("p", p, x, {kept[0], kept[1], kept[2]}, "the log-sum-exp of each row, [B, H, S]");
   } else {
     check_tensor("qkv", qkv, x, {3, items, seq_len, embed_dim / num_heads}, "[3, B*H, S, D]");
     check_tensor("p", p, x, {items, seq_len, seq_len}, "[B*H, S, S]");

@@ -10,7 +10,9 @@ from torch import Tensor
 from . import _library
 
 KERNELS = ("auto", "aten", "fused")
-"""What `kernel` may be. `auto` takes `fused` on the CPU and `aten` elsewhere."""
+"""What `kernel` may be. `auto` takes `fused`. On CUDA that is the packed projection and one of ATen's own fused
+attentions, flash or memory-efficient, whichever torch would take for the input; where it would take neither, it is
+`aten`."""
 
 
 def check_kernel(kernel: str) -> str:

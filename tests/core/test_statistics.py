@@ -10,9 +10,9 @@ import pytest
 
 from app.core.statistics import (
     SpeedUp,
+    half_width,
     has_drifted,
     independent_count,
-    is_precise,
     median_interval,
     noise_floor,
     sign_test_ranks,
@@ -229,9 +229,9 @@ def test_a_verdict_needs_the_whole_interval_outside_the_floor(speed: SpeedUp, wo
 
 
 def test_precision_is_half_the_width_relative_to_the_speed_up() -> None:
-    assert is_precise(made(1.98, 2.02), 0.011)
-    assert not is_precise(made(1.9, 2.1), 0.011)
-    assert not is_precise(None, 0.5)
+    assert half_width(made(1.98, 2.02)) == pytest.approx(0.01)
+    assert half_width(made(1.9, 2.1)) == pytest.approx(0.05)
+    assert half_width(None) is None
 
 
 def test_a_step_of_the_level_is_drift_and_noise_is_not() -> None:

@@ -7,7 +7,7 @@ import torch
 
 from app.core.catalog import CONTENDERS
 from app.engine import accuracy
-from app.engine.implementations import compiled, mha, sdpa, shipped
+from app.engine.implementations import compiled, extension_fused, mha, sdpa, shipped
 from app.engine.inputs import make_inputs
 from app.engine.inspection import inspect_call
 from tests.engine.support import TINY, with_
@@ -63,6 +63,50 @@ def test_sdpa_names_its_backend():
     assert sdpa.path(seen.operators) == "flash"
     assert sdpa.path(frozenset({"_softmax", "bmm"})) == "math"
     assert sdpa.path(frozenset({"addmm"})) == ""
+
+
+def test_the_fused_extension_names_the_attention_that_ran():
+    path = extension_fused.path
+    assert path(frozenset({"addmm", "_scaled_dot_product_flash_attention"})) == "flash"
+    assert path(frozenset({"addmm", "_scaled_dot_product_efficient_attention"})) == "memory-efficient"
+    assert path(frozenset({"baddbmm", "_softmax", "bmm"})) == "composed, as Extension (ATen)"
+    assert path(frozenset({"self_attention_packed"})) == ""
+
+
+def test_the_fused_extension_runs_on_cuda_and_counts_scores_where_they_are_certain():
+    fused = shipped()["extension-fused"]
+    on_cuda = with_(TINY, device="cuda:0")
+    assert fused.unsupported(on_cuda) is None
+    assert fused.scratch_bytes(on_cuda) == sdpa.scratch_bytes(on_cuda)
+    double = with_(on_cuda, dtype="float64")
+    scores = 8 * double.batch * double.num_heads * double.seq_len**2
+    assert fused.scratch_bytes(double) == sdpa.scratch_bytes(double) + scores
+    assert fused.scratch_bytes(with_(double, device="cpu")) == sdpa.scratch_bytes(double)
+
+
+@pytest.mark.build
+@pytest.mark.parametrize("gradients", [False, True])
+@pytest.mark.parametrize(
+    ("level", "seen"), [("flash_for_cpu", "flash"), ("aten", "composed, as Extension (ATen)"), ("fused", "")]
+)
+def test_what_the_extension_calls_in_turn_is_seen(level: str, seen: str, gradients: bool):
+    ext = pytest.importorskip("self_attention_ext")
+    try:
+        ext.load()
+    except ext.BuildError as error:
+        pytest.skip(error.sentence)
+    layer = ext.SelfAttention(16, 2, causal=True).requires_grad_(gradients)
+    layer.kernel = level
+    x = torch.randn(2, 5, 16)
+    expected = layer(x)
+
+    def call():
+        y = layer(x)
+        torch.testing.assert_close(y, expected)
+        if gradients:
+            y.sum().backward()
+
+    assert extension_fused.path(inspect_call(call, ()).operators) == seen
 
 
 def test_the_layer_says_whether_its_fast_path_ran():
