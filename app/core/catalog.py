@@ -64,7 +64,7 @@ CONTENDERS: dict[str, Contender] = {
             "#009E73",
             "#00875F",
             "square",
-            "one packed projection and F.scaled_dot_product_attention",
+            "one packed projection and F.scaled_dot_product_attention; decoding, over a cache written in place",
         ),
         Contender(
             "compiled",

@@ -208,9 +208,7 @@ class Opening:
         except _ERRORS as error:
             what = _entry_title(data) if name in LISTS else f"its {name}"
             raise self._refused(f"is damaged: {what}: {_sentence(error)}") from None
-        if name == "environment":
-            recording.environment = value
-        elif name == "profile":
+        if name == "profile":
             recording.plan = value
         elif name == "telemetry":
             for reading in value:
@@ -222,8 +220,10 @@ class Opening:
             for known in value:
                 record = recording.add_record(known.workload)
                 record.sampler_pids, record.profiler_pids = set(known.sampler_pids), set(known.profiler_pids)
-        else:
+        elif isinstance(value, list):
             getattr(recording, name).extend(value)
+        else:
+            setattr(recording, name, value)
 
     def _finish(self) -> None:
         recording = self.recording

@@ -67,7 +67,7 @@ def _workload(record: WorkloadRecord, entries: tuple[Entry, ...], on_device: boo
             caption = "Kernel launches per call"
             charts.append(figure(svg_charts.calls_chart(entries, "kernel_launches", caption), caption))
         for what, kind in (("operator_calls", "Operator"), ("python_calls", "Python")):
-            caption = f"{kind} calls per call, forward and backward"
+            caption = f"{kind} calls per call{', forward and backward' if record.workload.backward else ''}"
             charts.append(figure(svg_charts.calls_chart(entries, what, caption), caption))
     title = f"{record.workload.label}, {record.workload.device}"
     return section(title, _table(entries, on_device) + "".join(charts))

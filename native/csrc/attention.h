@@ -70,7 +70,7 @@ std::vector<Tensor> aten_backward(
     const Wanted& wanted);
 
 // Level "fused", for CPU tensors. `keep`: whether to fill `p` with what the backward pass needs of the softmax, in the
-// compute type: each row's largest score and its sum of exponentials, which is its log-sum-exp in two
+// compute type: each row's largest product q k, and its sum of exponentials, which is its log-sum-exp in two
 // parts (one number would lose digits where scores are large). Undefined otherwise.
 Forward fused_forward(
     const Tensor& x,              // [B, S, E]
@@ -95,13 +95,37 @@ std::vector<Tensor> fused_backward(
     bool causal,
     const Wanted& wanted);
 
+// Decoding at either level: the new position's keys and values go to row `position` of the caches, which it then attends
+// to up to and including that row. Arguments have been checked.
+Tensor aten_step(
+    const Tensor& x_t,                   // [B, 1, E]
+    const Tensor& in_proj_weight,        // [3E, E]
+    const OptionalTensor& in_proj_bias,  // [3E]
+    const Tensor& out_weight,            // [E, E]
+    const OptionalTensor& out_bias,      // [E]
+    const Tensor& key_cache,             // [B, H, max_len, D]
+    const Tensor& value_cache,           // [B, H, max_len, D]
+    int64_t position,
+    int64_t num_heads);
+
+Tensor fused_step(
+    const Tensor& x_t,                   // [B, 1, E]
+    const Tensor& in_proj_weight,        // [3E, E]
+    const OptionalTensor& in_proj_bias,  // [3E]
+    const Tensor& out_weight,            // [E, E]
+    const OptionalTensor& out_bias,      // [E]
+    const Tensor& key_cache,             // [B, H, max_len, D]
+    const Tensor& value_cache,           // [B, H, max_len, D]
+    int64_t position,
+    int64_t num_heads);
+
 // Of an empty x: all wanted gradients are zero, and no product is needed.
 std::vector<Tensor> zero_gradients(
     const Tensor& x,            // [0, S, E] or [B, 0, E]
     at::TensorList in_weights,  // one [3E, E] or three [E, E]
     const Wanted& wanted);
 
-// The layer written with differentiable ATen calls, for the second derivative only.
+// The layer written with differentiable ATen calls, for the second derivative, forward mode and torch.func's transforms.
 Tensor differentiable_forward(
     const Tensor& x,              // [B, S, E]
     at::TensorList in_weights,    // one [3E, E] or three [E, E]

@@ -257,6 +257,12 @@ TORCH_LIBRARY(attnscope, m) {
   m.def(
       "self_attention_backward(Tensor grad_y, Tensor x, Tensor[] in_weights, Tensor out_weight, Tensor qkv, "
       "Tensor p, Tensor c, int num_heads, bool causal, int wanted, str kernel) -> Tensor[]");
+  // Decoding: one position more, written to the caches at `position`. Its `kernel` is called `level` here: torch.compile
+  // hands the arguments of an operator that writes to some on by name, to a function whose own first one is `kernel`.
+  m.def(
+      "self_attention_step(Tensor x_t, Tensor in_proj_weight, Tensor? in_proj_bias, Tensor out_weight, "
+      "Tensor? out_bias, Tensor(a!) key_cache, Tensor(b!) value_cache, SymInt position, int num_heads, "
+      "str level=\"auto\") -> Tensor");
   m.def("build_id() -> str", build_id);
   // For tests and diagnosis: what torch answers on the device of x, and how an answer is read. See sdpa.h.
   m.def("attention_choice(Tensor x, int num_heads, bool causal, bool keep) -> str", attention_choice);
@@ -267,7 +273,8 @@ TORCH_LIBRARY(attnscope, m) {
   m.impl("self_attention", self_attention);                   \
   m.impl("self_attention_packed", self_attention_packed);     \
   m.impl("self_attention_forward", self_attention_forward);   \
-  m.impl("self_attention_backward", self_attention_backward);
+  m.impl("self_attention_backward", self_attention_backward); \
+  m.impl("self_attention_step", self_attention_step);
 
 TORCH_LIBRARY_IMPL(attnscope, CPU, m) {
   ATTNSCOPE_KERNELS(m)
@@ -280,16 +287,24 @@ TORCH_LIBRARY_IMPL(attnscope, CUDA, m) {
 TORCH_LIBRARY_IMPL(attnscope, Autograd, m) {
   m.impl("self_attention", self_attention_autograd);
   m.impl("self_attention_packed", self_attention_packed_autograd);
+  m.impl("self_attention_step", self_attention_step_autograd);
+}
+
+TORCH_LIBRARY_IMPL(attnscope, FuncTorchBatched, m) {
+  m.impl("self_attention", self_attention_composed);
+  m.impl("self_attention_packed", self_attention_packed_composed);
 }
 
 TORCH_LIBRARY_IMPL(attnscope, AutocastCPU, m) {
   m.impl("self_attention", self_attention_autocast_cpu);
   m.impl("self_attention_packed", self_attention_packed_autocast_cpu);
+  m.impl("self_attention_step", self_attention_step_autocast_cpu);
 }
 
 TORCH_LIBRARY_IMPL(attnscope, AutocastCUDA, m) {
   m.impl("self_attention", self_attention_autocast_cuda);
   m.impl("self_attention_packed", self_attention_packed_autocast_cuda);
+  m.impl("self_attention_step", self_attention_step_autocast_cuda);
 }
 
 TORCH_LIBRARY_IMPL(attnscope, Meta, m) {
@@ -297,11 +312,13 @@ TORCH_LIBRARY_IMPL(attnscope, Meta, m) {
   m.impl("self_attention_packed", self_attention_packed_meta);
   m.impl("self_attention_forward", self_attention_forward_meta);
   m.impl("self_attention_backward", self_attention_backward_meta);
+  m.impl("self_attention_step", self_attention_step_meta);
 }
 
 TORCH_LIBRARY_IMPL(attnscope, CompositeExplicitAutograd, m) {
   m.impl("self_attention", self_attention_elsewhere);
   m.impl("self_attention_packed", self_attention_packed_elsewhere);
+  m.impl("self_attention_step", self_attention_step_elsewhere);
 }
 
 }  // namespace attnscope

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from app.core.trace import facts, read
+from app.core.workload import Workload
 from app.exports import chrome_trace
-from app.exports.chrome_trace import TraceExportError, export, file_name
+from app.exports.chrome_trace import TraceExportError, export, file_name, folder_name
 from tests.core.synthetic_trace import Maker
 
 NAME = 'a "b" \\ \U0001f642 é'
@@ -83,3 +84,9 @@ def test_a_trace_that_expands_beyond_all_measure_is_refused(
     with pytest.raises(TraceExportError, match="expands to more than"):
         export(bomb, tmp_path / "t.json")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_decoding_workload_names_its_folder_without_a_mask() -> None:
+    assert folder_name(Workload(device="cpu")) == "8x64x128-4heads-causal-forward-float32-cpu"
+    step = Workload(1, 128, 512, 8, mode="decode", device="cuda:0")
+    assert folder_name(step) == "1x128x512-8heads-decode-float32-cuda0"

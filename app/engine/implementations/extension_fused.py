@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-from torch import Tensor
-
 from app.core.workload import DTYPE_BYTES, Workload
 from app.engine.implementations import sdpa
 from app.engine.implementations.base import Implementation
+from app.engine.implementations.extension import layer_call
 from app.engine.inputs import Forward, Inputs
 
 
 def prepare(workload: Workload, inputs: Inputs) -> Forward:
     """Share the workload's parameters with the extension's layer; the extension is loaded already."""
-    from self_attention_ext import SelfAttention
-
-    layer = SelfAttention.from_multihead_attention(inputs.layer, causal=workload.causal, kernel="fused")
-    x = inputs.x
-
-    def forward() -> Tensor:
-        output: Tensor = layer(x)
-        return output
-
-    return forward
+    return layer_call(workload, inputs, kernel="fused")
 
 
 def path(operators: frozenset[str]) -> str:
@@ -35,7 +25,7 @@ def scratch_bytes(workload: Workload) -> int:
     with one [B, H, S, S] of scores. That is certain in float64 alone.
     """
     scores = 0
-    if workload.device.startswith("cuda") and workload.dtype == "float64":
+    if workload.device.startswith("cuda") and workload.dtype == "float64" and not workload.decode:
         scores = workload.batch * workload.num_heads * workload.seq_len**2 * DTYPE_BYTES[workload.dtype]
     return sdpa.scratch_bytes(workload) + scores
 
