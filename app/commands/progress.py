@@ -100,7 +100,7 @@ class Progress:
 
 def _known(recording: Recording, workload: Workload) -> str:
     """How well the speed-ups are known, beside what was asked, and how much of the time is spent."""
-    record = recording.record_for(workload)
+    record = recording.record_for(workload, recording.plan.measure.cache if recording.plan else "warm")
     stands = record.standing if record is not None else None
     if stands is None:
         return ""

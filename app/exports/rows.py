@@ -6,6 +6,7 @@ from app.core import text
 from app.core.catalog import contender
 from app.core.environment import Environment
 from app.core.latencies import LATENCIES, NOT_ON_A_CPU
+from app.core.plan import Plan, Skipped
 from app.core.results import Entry
 from app.exports.accuracy_rows import slice_note
 
@@ -112,6 +113,40 @@ def profiled(entry: Entry) -> str:
     cost = entry.latencies.profiling_cost
     beside = "" if cost is None else f" ({text.longer(cost)})"
     return f"{text.micros(entry.latencies.profiled_s)}{beside}"
+
+
+def overview(plan: Plan, parts: list[tuple[Entry, ...]]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """A line per workload with the speed-up of each contender: titles, then rows."""
+    names = [name for name in plan.implementations if name != plan.baseline]
+    titles = ("Workload", *(contender(name).title for name in names))
+    body = []
+    for entries in parts:
+        found = {entry.implementation: entry for entry in entries}
+        workload = entries[0].workload
+        cold = ", cold cache" if entries[0].cache == "cold" else ""
+        cells = [brief(found.get(name)) for name in names]
+        body.append((f"{workload.label}{cold}, {workload.device}", *cells))
+    return titles, body
+
+
+def brief(entry: Entry | None) -> str:
+    """A speed-up with its verdict, or why there is none, in two words."""
+    if entry is None or entry.latency is None:
+        return text.NOTHING if entry is None else entry.status
+    if entry.accuracy is not None and not entry.accuracy.ok:
+        return "WRONG RESULT"
+    if entry.withheld is not None:
+        return "withheld"
+    speed = entry.speed_up
+    if speed is None or speed.low is None or speed.high is None:
+        return "UNSURE"
+    return f"{text.times(speed.median)} {(entry.verdict or '').upper()}"
+
+
+def skipped(cell: Skipped) -> str:
+    """A cell of a sweep that cannot run, and why."""
+    values = ", ".join(f"{key} {value}" for key, value in cell.values.items())
+    return f"{values}: {cell.reason}"
 
 
 def verdict(entry: Entry) -> str:
