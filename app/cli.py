@@ -105,6 +105,14 @@ def _parser() -> argparse.ArgumentParser:
 
     doctor = commands.add_parser("doctor", help="what works on this machine, what does not, and the way out")
     doctor.add_argument("--json", action="store_true", help="one JSON document on stdout and nothing else")
+    doctor.add_argument(
+        "--peaks",
+        nargs="?",
+        const="float32",
+        choices=["float32", "float64", "bfloat16", "float16"],
+        metavar="DTYPE",
+        help="measure compute and memory peaks for the roofline anew (float32 unless said otherwise)",
+    )
     doctor.set_defaults(function=_doctor)
 
     worker = commands.add_parser("worker", help="the protocol over stdin and stdout, for a window elsewhere")

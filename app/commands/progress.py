@@ -13,6 +13,7 @@ from app.core.catalog import contender
 from app.core.recording import Recording
 from app.core.results import Entry, entries_of
 from app.core.workload import Workload
+from app.exports.accuracy_rows import slice_note
 
 LINE_S = 0.2
 
@@ -82,7 +83,8 @@ class Progress:
         count = len(recording.plan.workloads)
         where = f"{message.workload + 1}/{count} " if count > 1 else ""
         known = _known(recording, workload)
-        self.status(f"{where}{workload.label} · round {message.samples[-1].round + 1:,}{known}")
+        cold = ", cold cache" if recording.plan.measure.cache == "cold" else ""
+        self.status(f"{where}{workload.label}{cold} · round {message.samples[-1].round + 1:,}{known}")
 
     def _clear(self) -> None:
         if self._live and self._width:
@@ -98,7 +100,7 @@ class Progress:
 
 def _known(recording: Recording, workload: Workload) -> str:
     """How well the speed-ups are known, beside what was asked, and how much of the time is spent."""
-    record = recording.record_for(workload)
+    record = recording.record_for(workload, recording.plan.measure.cache if recording.plan else "warm")
     stands = record.standing if record is not None else None
     if stands is None:
         return ""
@@ -113,7 +115,7 @@ def table(recording: Recording) -> str:
         return "nothing was measured"
     lines = []
     for record in recording.records:
-        lines.append(record.workload.label + f", {record.workload.device}")
+        lines.append(record.label + f", {record.workload.device}")
         entries = entries_of(record, recording.plan.baseline, recording.plan.implementations)
         lines += [_row(entry) for entry in entries]
         lines.append("")
@@ -130,8 +132,10 @@ def _row(entry: Entry) -> str:
     time_us = f"{text.micros(entry.latency.median_s)} µs".rjust(14)
     if entry.implementation == entry.baseline:
         claim = "baseline"
+    elif entry.withheld is not None:
+        claim = f"withheld: {entry.withheld}"
     elif entry.speed_up is None:
-        claim = f"withheld: {entry.verdict_reason}" if entry.verdict_reason else "no speed-up"
+        claim = f"no speed-up: {entry.verdict_reason}" if entry.verdict_reason else "no speed-up"
     elif entry.speed_up.low is None or entry.speed_up.high is None:
         # A figure without an interval would be read as one with.
         claim = f"UNSURE: {entry.verdict_reason}"
@@ -142,7 +146,9 @@ def _row(entry: Entry) -> str:
         )
     calls = _calls(entry)
     wrong = "" if entry.accuracy is None or entry.accuracy.ok else "  WRONG RESULT"
-    return f"  {title}{time_us}  {claim.ljust(34)}{calls}{wrong}".rstrip()
+    note = slice_note(entry)
+    part = f"  accuracy of {note}" if note else ""
+    return f"  {title}{time_us}  {claim.ljust(32)}  {calls}{wrong}{part}".rstrip()
 
 
 def _calls(entry: Entry) -> str:

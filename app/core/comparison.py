@@ -90,7 +90,8 @@ class Comparing:
         self._pairs = [
             (record, other)
             for other in b.records
-            if (record := a.record_for(other.workload)) is not None and _has_samples(record, other)
+            if (record := a.record_for(other.workload, other.cache)) is not None
+            and _has_samples(record, other)
         ]
         self._changes: list[Change] = []
         self._steps = self._each()

@@ -41,6 +41,7 @@ class _Entry(msgspec.Struct, frozen=True):
     workload: msgspec.Raw
     implementation: msgspec.Raw
     baseline: msgspec.Raw
+    cache: msgspec.Raw = msgspec.Raw(b'"warm"')
     accuracy: msgspec.Raw = msgspec.Raw(b"null")
     stopped_because: msgspec.Raw = msgspec.Raw(b"null")
     raw: msgspec.Raw = msgspec.Raw(b"{}")
@@ -197,7 +198,7 @@ class Opening:
         try:
             if name in LISTS:
                 entry = _entry_decoder.decode(data)
-                _restore_entry(recording.add_record(entry.workload), entry)
+                _restore_entry(recording.add_record(entry.workload, entry.cache), entry)
                 return
             decoder = _decoders.get(name)
             # A part of a later version, or one that stands there twice.
@@ -218,7 +219,7 @@ class Opening:
                 recording.build.apply(message)
         elif name == "workloads":
             for known in value:
-                record = recording.add_record(known.workload)
+                record = recording.add_record(known.workload, known.cache)
                 record.sampler_pids, record.profiler_pids = set(known.sampler_pids), set(known.profiler_pids)
         elif isinstance(value, list):
             getattr(recording, name).extend(value)

@@ -6,7 +6,7 @@ import itertools
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
@@ -27,6 +27,9 @@ MAX_WORKLOADS = 10_000
 
 class ProfileError(ValueError):
     """A profile, or a flag that changes one, is at fault: file, key, value and what was expected."""
+
+
+Cache = Literal["warm", "cold"]
 
 
 class Measure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -52,12 +55,29 @@ class Measure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         int,
         Meta(ge=0, le=1024, title="Threads", description="torch's intra-op threads; 0 leaves its own choice"),
     ] = 0
+    cache: Annotated[
+        Cache,
+        Meta(
+            title="Cache",
+            description=(
+                "warm: blocks of calls in a row, each finds its data where the one before left it; "
+                "cold: a single call per block, after the last-level cache was flushed outside what is timed"
+            ),
+        ),
+    ] = "warm"
     counts: Annotated[
         bool, Meta(title="Counts", description="count calls in profiled passes, after the latency is known")
     ] = True
     accuracy: Annotated[
         bool, Meta(title="Accuracy", description="hold outputs and gradients against float64 first")
     ] = True
+    roofline: Annotated[
+        bool,
+        Meta(
+            title="Roofline",
+            description="measure the device's compute and memory peaks first, where they are not known yet",
+        ),
+    ] = False
 
 
 class Skipped(msgspec.Struct, frozen=True):
@@ -214,13 +234,21 @@ def _absent(name: str, known: Mapping[str, Device]) -> Device:
     )
 
 
-def copy_as_command(workload: Workload, implementations: Sequence[str], baseline: str, profile: str) -> str:
+def copy_as_command(
+    workload: Workload,
+    implementations: Sequence[str],
+    baseline: str,
+    profile: str,
+    cache: Cache = "warm",
+) -> str:
     """The command line that measures this workload without a window."""
     changed = [f"--set implementations={','.join(implementations)}", f"--set baseline={baseline}"]
     for name in fields_of(Workload):
         value = getattr(workload, name)
         text = str(value).lower() if isinstance(value, bool) else str(value)
         changed.append(f"--set workload.{name}={text}")
+    if cache != "warm":
+        changed.append(f"--set measure.cache={cache}")
     return " ".join(["attnscope run", quote(profile), *changed])
 
 

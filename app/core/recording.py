@@ -13,7 +13,8 @@ from app.core.criteria import Standing
 from app.core.disturbance import Strain, strain_of
 from app.core.environment import Environment
 from app.core.measurements import Accuracy, Counts, Memory, State
-from app.core.plan import Plan
+from app.core.peaks import merged
+from app.core.plan import Cache, Plan
 from app.core.series import Series
 from app.core.workload import Workload
 
@@ -41,8 +42,10 @@ class Event(msgspec.Struct, frozen=True):
 class WorkloadRecord:
     """What was measured of one workload, by contender."""
 
-    def __init__(self, workload: Workload) -> None:
+    def __init__(self, workload: Workload, cache: Cache = "warm") -> None:
         self.workload = workload
+        self.cache: Cache = cache
+        """What the samples found in the caches. Cold and warm ones never share a record."""
         self.series: dict[str, Series] = {}
         self.status: dict[str, Status] = {}
         self.counts: dict[str, Counts] = {}
@@ -50,6 +53,7 @@ class WorkloadRecord:
         self.memory: dict[str, Memory] = {}
         self.accuracy: dict[str, Accuracy] = {}
         self.profiled_seconds: dict[str, float] = {}
+        """Of a call under the profiler, the median of several: what it costs to be counted."""
         self.traces_gz: dict[str, bytes] = {}
         self.sampler_pids: set[int] = set()
         self.profiler_pids: set[int] = set()
@@ -62,6 +66,11 @@ class WorkloadRecord:
         self._source: tuple[int, int] | None = None
         self._offset = 0
         self._last_round = -1
+
+    @property
+    def label(self) -> str:
+        """The workload's name, and the cache's state where it is not the usual one."""
+        return f"{self.workload.label}, cold cache" if self.cache == "cold" else self.workload.label
 
     @property
     def rounds(self) -> int:
@@ -129,6 +138,8 @@ class Recording:
         self.faults: list[str] = []
         """What of the file that this came from is damaged or missing, a clause each."""
         self.fatal: m.Fatal | None = None
+        self.peaks_state: m.PeaksStarted | m.PeaksMeasured | m.PeaksRefused | None = None
+        """The last that was heard of measuring the device's peaks."""
         self.generation = -1
         self.finished = False
         self.active: m.Active | None = None
@@ -146,14 +157,15 @@ class Recording:
     def sample_count(self) -> int:
         return sum(len(series) for record in self.records for series in record.series.values())
 
-    def record_for(self, workload: Workload) -> WorkloadRecord | None:
-        return next((record for record in self.records if record.workload == workload), None)
+    def record_for(self, workload: Workload, cache: Cache = "warm") -> WorkloadRecord | None:
+        wanted = (workload, cache)
+        return next((record for record in self.records if (record.workload, record.cache) == wanted), None)
 
-    def add_record(self, workload: Workload) -> WorkloadRecord:
+    def add_record(self, workload: Workload, cache: Cache = "warm") -> WorkloadRecord:
         """The record of a workload, made if there is none yet."""
-        record = self.record_for(workload)
+        record = self.record_for(workload, cache)
         if record is None:
-            record = WorkloadRecord(workload)
+            record = WorkloadRecord(workload, cache)
             record.strains = self.strains
             self.records.append(record)
         return record
@@ -172,7 +184,7 @@ class Recording:
         self._is_replaced = False
         self._complete_environment()
         for index, workload in enumerate(start.plan.workloads):
-            record = self.add_record(workload)
+            record = self.add_record(workload, start.plan.measure.cache)
             self._cells[Cell(start.generation, index)] = record
             record.version += 1
             if start.anew:
@@ -206,7 +218,19 @@ class Recording:
             del self.notices[:-NOTICES_KEPT]
         elif isinstance(message, m.Fatal):
             self.fatal = message
+        elif isinstance(message, (m.PeaksStarted, m.PeaksMeasured, m.PeaksRefused)):
+            self._apply_peaks(message)
         return True
+
+    def _apply_peaks(self, message: m.PeaksStarted | m.PeaksMeasured | m.PeaksRefused) -> None:
+        self.peaks_state = message
+        if isinstance(message, m.PeaksMeasured):
+            # The worker's own telling is what the environment is completed from at the next start.
+            told, known = self._told, self.environment
+            if told is not None:
+                self._told = msgspec.structs.replace(told, peaks=merged(told.peaks, message.peaks))
+            if known is not None:
+                self.environment = msgspec.structs.replace(known, peaks=merged(known.peaks, message.peaks))
 
     def _complete_environment(self) -> None:
         """What a worker tells of its machine before it knows the plan, with what the run changed of it."""

@@ -10,7 +10,9 @@ import msgspec
 from app.core.catalog import contender, is_hidden, twin_of
 from app.core.criteria import moved
 from app.core.evidence import Pairs, kept, pairs
+from app.core.latencies import Latencies, latencies_of
 from app.core.measurements import Accuracy, Counts, Memory
+from app.core.plan import Cache
 from app.core.recording import Recording, Status, WorkloadRecord
 from app.core.statistics import (
     SpeedUp,
@@ -43,7 +45,11 @@ class ResultCounts(msgspec.Struct, frozen=True):
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """One implementation in one workload, beside the baseline."""
+    """One implementation in one workload, beside the baseline.
+
+    `withheld`: why no speed-up is shown although it could be computed. `latencies`: the three beside each
+    other, and what profiling costs.
+    """
 
     workload: Workload
     implementation: str
@@ -67,6 +73,9 @@ class Entry(msgspec.Struct, frozen=True):
     strained_left_out: bool = False
     profiled_s: float | None = None
     stopped_because: str | None = None
+    cache: Cache = "warm"
+    withheld: str | None = None
+    latencies: Latencies = Latencies()
 
 
 def entries_of(record: WorkloadRecord, baseline: str, implementations: Sequence[str]) -> tuple[Entry, ...]:
@@ -106,7 +115,8 @@ def floor_of(record: WorkloadRecord, baseline: str) -> float | None:
 def speed_up_of(
     record: WorkloadRecord, implementation: str, baseline: str, floor: float | None
 ) -> SpeedUp | None:
-    """Speed-up of a contender over the baseline from their common undisturbed rounds."""
+    """Speed-up of a contender over the baseline from their common undisturbed rounds; None too where a result of
+    either is wrong."""
     found = pairs_of(record, implementation, baseline)
     if found is None or not found.first.size:
         return None
@@ -114,11 +124,30 @@ def speed_up_of(
 
 
 def pairs_of(record: WorkloadRecord, implementation: str, baseline: str) -> Pairs | None:
-    """The rounds from which that speed-up is made; None for the baseline itself, or where one was not sampled."""
+    """The rounds from which that speed-up is made; None for the baseline itself, or where one was not sampled.
+
+    None too where a result of either is wrong: being fast at something else is no merit, and a figure that
+    nothing makes cannot be shown by mistake.
+    """
     base, series = record.series.get(baseline), record.series.get(implementation)
     if base is None or series is None or implementation == baseline:
         return None
+    if withheld_because(record, implementation, baseline) is not None:
+        return None
     return pairs(base, series, record.strains)
+
+
+def withheld_because(record: WorkloadRecord, implementation: str, baseline: str) -> str | None:
+    """Why no speed-up may be shown, as a clause: a tensor of the contender or of the baseline is wrong."""
+    for name in (implementation, baseline):
+        accuracy = record.accuracy.get(name)
+        if accuracy is None or accuracy.ok:
+            continue
+        tensor = accuracy.first_wrong or "output"
+        fault = f"{tensor} {accuracy.tensors[tensor].fault}" if tensor in accuracy.tensors else "it failed"
+        whose = "wrong result" if name == implementation else f"wrong result of {contender(name).title}"
+        return f"{whose}: {fault}"
+    return None
 
 
 def _entry(record: WorkloadRecord, name: str, baseline: str, floor: float | None, drifted: bool) -> Entry:
@@ -137,7 +166,6 @@ def _entry(record: WorkloadRecord, name: str, baseline: str, floor: float | None
     found = pairs_of(record, name, baseline)
     speed = speed_up(found.first, found.second, floor) if found is not None and found.first.size else None
     judged = _judge(record, name, baseline, speed, drifted, found)
-    withheld = accuracy is not None and not accuracy.ok
     return Entry(
         workload=record.workload,
         implementation=name,
@@ -146,8 +174,7 @@ def _entry(record: WorkloadRecord, name: str, baseline: str, floor: float | None
         reason=status.reason or None,
         latency=latency,
         device_latency=device,
-        # No speed-up stands beside a wrong result: being fast at something else is no merit.
-        speed_up=None if withheld else speed,
+        speed_up=speed,
         verdict=judged.word if judged else None,
         verdict_reason=judged.reason if judged else None,
         next_steps=judged.next_steps if judged else (),
@@ -160,6 +187,23 @@ def _entry(record: WorkloadRecord, name: str, baseline: str, floor: float | None
         strained_left_out=left_out,
         profiled_s=record.profiled_seconds.get(name),
         stopped_because=record.stopped_because,
+        cache=record.cache,
+        withheld=None if name == baseline else withheld_because(record, name, baseline),
+        latencies=_latencies(record, name, latency, device),
+    )
+
+
+def _latencies(
+    record: WorkloadRecord, name: str, latency: Summary | None, device: Summary | None
+) -> Latencies:
+    counts = record.counts.get(name)
+    return latencies_of(
+        record.workload.device,
+        None if latency is None else latency.median_s,
+        None if device is None else device.median_s,
+        None if counts is None else counts.kernel_time_s,
+        record.profiled_seconds.get(name),
+        record.count_failures.get(name, ""),
     )
 
 
@@ -176,12 +220,13 @@ def _judge(
     drifted: bool,
     found: Pairs | None,
 ) -> Verdict | None:
+    if name == baseline or name not in record.series:
+        return None
+    withheld = withheld_because(record, name, baseline)
+    if withheld is not None:
+        return Verdict("unsure", withheld)
     if speed is None or found is None:
         return None
-    accuracy = record.accuracy.get(name)
-    if accuracy is not None and not accuracy.ok:
-        tensor = accuracy.first_wrong or "output"
-        return Verdict("unsure", f"wrong result: {tensor} {accuracy.tensors[tensor].fault}")
     if drifted:
         return Verdict(
             "unsure",

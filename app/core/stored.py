@@ -16,7 +16,7 @@ from app.core import messages as m
 from app.core.catalog import is_hidden
 from app.core.environment import Environment
 from app.core.measurements import Accuracy, Counts, Memory
-from app.core.plan import Plan
+from app.core.plan import Cache, Plan
 from app.core.recording import Event, Recording, Status, WorkloadRecord
 from app.core.results import Entry, each_entry
 from app.core.series import RawSamples
@@ -48,6 +48,7 @@ class StoredEntry(msgspec.Struct, frozen=True):
     workload: Workload
     implementation: str
     baseline: str
+    cache: Cache = "warm"
     accuracy: Accuracy | None = None
     stopped_because: str | None = None
     raw: Raw = Raw()
@@ -57,6 +58,7 @@ class StoredWorkload(msgspec.Struct, frozen=True):
     workload: Workload
     sampler_pids: list[int] = []
     profiler_pids: list[int] = []
+    cache: Cache = "warm"
 
 
 PARTS: dict[str, Any] = {
@@ -137,7 +139,7 @@ def _parts(recording: Recording) -> dict[str, Any]:
         "environment": recording.environment,
         "profile": recording.plan,
         "workloads": [
-            StoredWorkload(r.workload, sorted(r.sampler_pids), sorted(r.profiler_pids))
+            StoredWorkload(r.workload, sorted(r.sampler_pids), sorted(r.profiler_pids), r.cache)
             for r in recording.records
         ],
         "events": list(recording.events),
@@ -159,7 +161,7 @@ def _hidden(recording: Recording) -> Iterator[dict[str, Any]]:
     for record in recording.records:
         for name in [name for name in record.series if is_hidden(name)]:
             # Of the repetition itself nothing is claimed: no figure is computed of it.
-            yield _result(record, Entry(record.workload, name, "", "measured"), True)
+            yield _result(record, Entry(record.workload, name, "", "measured", cache=record.cache), True)
 
 
 def _result(record: WorkloadRecord, entry: Entry, raw: bool) -> dict[str, Any]:

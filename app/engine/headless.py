@@ -7,10 +7,12 @@ from collections.abc import Generator
 import numpy as np
 
 from app.core.criteria import WARM_UP_LIMIT, Standing, StoppedBecause, moved, standing, warm_up_of
+from app.core.environment import Device
 from app.core.evidence import kept, pairs
 from app.core.messages import Progress, RunDone, Sample, WorkloadDone
 from app.core.series import Series
 from app.core.statistics import SpeedUp, median_interval, speed_up
+from app.core.workload import Workload
 from app.engine import accuracy
 from app.engine.lanes import Lane
 from app.engine.run import Run, Units
@@ -54,6 +56,7 @@ class HeadlessRun(Run):
         if not self.open_bench():
             return "no_contender"
         yield 0.0
+        yield from self._know_peaks(workload, device)
         for lane in sorted(self.lanes, key=lambda lane: lane.is_slow):
             if self.admit(lane):
                 self.prepare(lane)
@@ -68,6 +71,15 @@ class HeadlessRun(Run):
             while self.counts_pending:
                 yield WAIT_S
         return reason
+
+    def _know_peaks(self, workload: Workload, device: Device) -> Units:
+        """Measure the device's peaks where the plan asks for them; known ones are only told."""
+        if not self.start.plan.measure.roofline:
+            return
+        while self.shop.disturbance():
+            yield WAIT_S
+        for _ in self.shop.measure_peaks(device, workload.dtype, self.start.plan.measure.threads):
+            yield 0.0
 
     def _check_accuracy(self) -> Units:
         bench = self.bench

@@ -12,8 +12,10 @@ import torch
 from app.core.catalog import TWIN
 from app.core.measurements import Accuracy, State
 from app.core.messages import Counted
+from app.core.plan import Cache
 from app.core.workload import Workload
 from app.engine import accuracy, process_state, sampling
+from app.engine.caches import CacheFlush
 from app.engine.failures import Failure, explain
 from app.engine.implementations import Implementation, Registry
 from app.engine.inputs import Inputs, make_inputs
@@ -89,13 +91,16 @@ class Bench:
         notice: Callable[[str], None],
         threads: int = 0,
         seed: int = 0,
+        cache: Cache = "warm",
     ) -> None:
         self.workload = workload
         self.watch = watch
         self.threads = threads
         """0: torch's own choice."""
         self.seed = seed
+        self.cache = cache
         self.inputs: Inputs | None = None
+        self._flush: CacheFlush | None = None
         self.reference: accuracy.Reference | None = None
         self.reference_tried = False
         self._registry = registry
@@ -129,6 +134,8 @@ class Bench:
             return Failure("unavailable", missing, "a smaller batch, sequence or embedding")
         try:
             with self._steady(None):
+                if self.cache == "cold":
+                    self._flush = CacheFlush(self.workload.device)
                 self.inputs = make_inputs(self.workload, self.seed)
         except Exception as error:
             return explain(error)
@@ -161,7 +168,8 @@ class Bench:
                 self.watch.synchronise()
                 denormal = has_denormals(output)
                 del output
-                lane.pace = sampling.pace_for(sampling.warm_up(lane.call, self.watch))
+                seconds = sampling.warm_up(lane.call, self.watch)
+                lane.pace = sampling.COLD if self.cache == "cold" else sampling.pace_for(seconds)
         except (Exception, SystemExit) as error:
             return self._failed(lane, error)
         if denormal:
@@ -173,7 +181,7 @@ class Bench:
         assert lane.call is not None
         try:
             with self._steady(lane):
-                return sampling.time_block(lane.call, lane.pace, self.watch)
+                return sampling.time_block(lane.call, lane.pace, self.watch, self._flush)
         except (Exception, SystemExit) as error:
             return self._failed(lane, error)
 
@@ -210,7 +218,7 @@ class Bench:
                         "its float64 reference would take too much memory or time"
                     )
                     return
-                self.reference = accuracy.make_reference(checked)
+                self.reference = accuracy.make_reference(checked, self.workload.batch, self.seed)
         except Exception as error:
             self._notice(f"accuracy is not checked: {explain(error).reason}")
 
@@ -234,7 +242,7 @@ class Bench:
     def close(self) -> None:
         """Give the memory back, and the process its own state."""
         self._lanes.clear()
-        self.inputs = self.reference = None
+        self.inputs = self.reference = self._flush = None
         process_state.restore(self._outside)
         if self.workload.device.startswith("cuda"):
             torch.cuda.empty_cache()

@@ -104,8 +104,9 @@ class LiveRun(Run):
 
     def _take_bench(self, workload: Workload) -> None:
         kept = self._inherited
-        threads = self.start.plan.measure.threads
-        if kept is None or kept.workload != workload or kept.threads != threads:
+        measure = self.start.plan.measure
+        asked = (workload, measure.threads, measure.cache)
+        if kept is None or (kept.workload, kept.threads, kept.cache) != asked:
             self._leave_inherited()
             self.bench = self.new_bench(workload)
         else:

@@ -125,6 +125,7 @@ class Run:
             lambda text: self.shop.notice(text, "warning"),
             plan.measure.threads,
             self.shop.seed,
+            plan.measure.cache,
         )
 
     def report(self, lane: Lane) -> None:

@@ -56,14 +56,23 @@ class Pace:
     rehearse: bool
 
 
-def time_block(call: Call, pace: Pace, watch: Stopwatch) -> Block:
-    """Time a block of calls in a row, with the garbage collector held and the device idle at both ends."""
+COLD = Pace(1, rehearse=False)
+"""With a cold cache: the second call of a block would find what the first one loaded."""
+
+
+def time_block(call: Call, pace: Pace, watch: Stopwatch, flush: Call | None = None) -> Block:
+    """Time a block of calls in a row, with the garbage collector held and the device idle at both ends.
+
+    `flush` empties the caches ahead of it, outside what is timed.
+    """
     calls = pace.calls
     was_enabled = gc.isenabled()
     gc.disable()
     try:
         if pace.rehearse:
             call()
+        if flush is not None:
+            flush()
         watch.synchronise()
         begin = watch.now()
         first = watch.mark()

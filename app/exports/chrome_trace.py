@@ -32,7 +32,11 @@ def write_all(recording: Recording, folder: Path) -> list[Path]:
     traced = [record for record in recording.records if record.traces_gz]
     written = []
     for record in traced:
-        inside = folder if len(recording.records) == 1 else folder / folder_name(record.workload)
+        inside = (
+            folder
+            if len(recording.records) == 1
+            else folder / (folder_name(record.workload) + ("-cold" if record.cache == "cold" else ""))
+        )
         written += [
             export(trace, inside / file_name(name)) for name, trace in sorted(record.traces_gz.items())
         ]

@@ -28,6 +28,8 @@ figure{margin:16px 0 0}figcaption{color:var(--soft);font-size:12px}svg{width:100
 svg text{fill:var(--text);font-size:12px}svg .value{text-anchor:end}svg .tick{text-anchor:middle;
 fill:var(--soft);font-size:11px}svg .grid{stroke:var(--line)}svg .band{fill-opacity:.35;stroke:none}
 svg .median{stroke-width:3}svg .whisker{stroke-width:2}svg rect{stroke:none}svg .backward{fill-opacity:.5}
+svg .roof{fill:none;stroke:var(--text);stroke-width:2.2}svg .ring{fill:none;stroke:var(--text)}
+details{margin:16px 0 0}summary{cursor:pointer;font-weight:600}
 svg .hill{fill-opacity:.35;stroke-width:1}svg .noise{fill:var(--noise);fill-opacity:.5}
 @media print{:root{--bg:#FFF;--card:#FFF;--text:#000;--soft:#333;--line:#BBB;--noise:#CCC}
 body{padding:0;font-size:11px;-webkit-print-color-adjust:exact;print-color-adjust:exact}main{max-width:none}

@@ -98,6 +98,7 @@ class Commands(QObject):
             # "auto" in a profile means whatever is right here, and that is known already.
             workload = msgspec.structs.replace(workload, device=session.workload.device)
         session.profile = str(path)
+        session.set_cache(plan.measure.cache)
         session.set_baseline(plan.baseline)
         session.set_enabled(plan.implementations)
         session.set_workload(workload)
@@ -114,7 +115,8 @@ class Commands(QObject):
         session = self._window.session
         if choice == "command":
             profile = session.profile
-            self.exporter.copy_command(session.workload, session.enabled, session.baseline, profile)
+            cache = session.measure.cache
+            self.exporter.copy_command(session.workload, session.enabled, session.baseline, profile, cache)
             return
         recording = session.recording
         charts = self._window.tabs.charts()

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QApplication, QFileDialog, QWidget
 from app.core import files
 from app.core.catalog import contender
 from app.core.files import AtomicFile
-from app.core.plan import copy_as_command
+from app.core.plan import Cache, copy_as_command
 from app.core.recording import Recording, WorkloadRecord
 from app.core.workload import Workload
 from app.gui.gradual_file import GradualFile
@@ -163,9 +163,16 @@ class Exporter(QObject):
         QApplication.clipboard().setText(text)
         self.notice.emit("info", "The command is on the clipboard.")
 
-    def copy_command(self, workload: Workload, enabled: tuple[str, ...], baseline: str, profile: str) -> str:
+    def copy_command(
+        self,
+        workload: Workload,
+        enabled: tuple[str, ...],
+        baseline: str,
+        profile: str,
+        cache: Cache = "warm",
+    ) -> str:
         """Put the command that measures this without a window on the clipboard."""
-        command = copy_as_command(workload, enabled, baseline, profile)
+        command = copy_as_command(workload, enabled, baseline, profile, cache)
         self.copy_text(command)
         return command
 

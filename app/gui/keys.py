@@ -43,7 +43,7 @@ KEYS: tuple[Key, ...] = (
     Key("open", "Ctrl+O", "open a recording or a profile", "Ctrl+O"),
     Key("compare", "Ctrl+D", "compare with another recording", "Ctrl+D"),
     Key("save", "Ctrl+S", "save the recording", "Ctrl+S"),
-    Key("tab", "Ctrl+1 … Ctrl+3", "tabs"),
+    Key("tab", "Ctrl+1 … Ctrl+5", "tabs"),
     Key("panel", "Ctrl+L", "left panel", "Ctrl+L"),
     Key("toggle", "1 … 9", "switch an implementation on or off"),
     Key("baseline", "Shift+1 … 9", "make an implementation the baseline"),

@@ -17,8 +17,8 @@ from app.core import files, journal
 from app.core import messages as m
 from app.core.catalog import CONTENDERS, DEFAULT_CONTENDERS
 from app.core.environment import Environment
-from app.core.plan import DeviceError, Measure, Plan, on_device
-from app.core.recording import Recording
+from app.core.plan import Cache, DeviceError, Measure, Plan, on_device
+from app.core.recording import Recording, WorkloadRecord
 from app.core.supervision import Supervisor
 from app.core.workload import Workload
 from app.gui import theme
@@ -145,7 +145,8 @@ class Session(QObject):
             return None
         silent = self._clock() - self._last_sample_s
         # Loading torch, too, is something that may take a while and was announced.
-        waits = self.environment is None or self.live.active is not None
+        measures_peaks = isinstance(self.live.peaks_state, m.PeaksStarted)
+        waits = self.environment is None or self.live.active is not None or measures_peaks
         limit = ANNOUNCED_STALE_AFTER_S if waits else theme.STALE_AFTER_S
         return silent if silent > limit else None
 
@@ -156,7 +157,28 @@ class Session(QObject):
         if workload.problems or workload == self.workload:
             return
         self.workload = workload
-        viewed = self._viewed.record_for(workload) if self._viewed is not None else None
+        viewed = self._viewed_record(workload)
+        if self._viewed is not None and viewed is not None:
+            self._viewed.show(viewed)
+            self._announce()
+            return
+        self._restart_run()
+
+    def _viewed_record(self, workload: Workload) -> WorkloadRecord | None:
+        """What an open file has of a workload, with the caches as they are chosen if it has both."""
+        if self._viewed is None:
+            return None
+        other: Cache = "cold" if self.measure.cache == "warm" else "warm"
+        return self._viewed.record_for(workload, self.measure.cache) or self._viewed.record_for(
+            workload, other
+        )
+
+    def set_cache(self, cache: Cache) -> None:
+        """Measure with warm or cold caches. What was measured with the others is kept apart."""
+        if cache == self.measure.cache:
+            return
+        self.measure = msgspec.structs.replace(self.measure, cache=cache)
+        viewed = self._viewed.record_for(self.workload, cache) if self._viewed is not None else None
         if self._viewed is not None and viewed is not None:
             self._viewed.show(viewed)
             self._announce()
@@ -216,7 +238,7 @@ class Session(QObject):
         """Forget the current workload's samples and measure it anew. A file that is open stays as it is."""
         if self.viewing is not None:
             return
-        record = self.live.record_for(self.workload)
+        record = self.live.record_for(self.workload, self.measure.cache)
         if record is not None:
             record.forget()
         self._excluded.clear()
@@ -241,6 +263,13 @@ class Session(QObject):
     def profile_now(self) -> None:
         if self.viewing is None:
             self._send(m.Profile())
+
+    def measure_peaks(self, again: bool = False) -> None:
+        """Have the ceilings of the workload's device measured; `again` although they are known."""
+        if self.viewing is not None or self.environment is None:
+            return
+        workload = self.workload
+        self._send(m.MeasurePeaks(workload.device, workload.dtype, self.measure.threads, again))
 
     def build(self, clean: bool = False) -> None:
         self._send(m.Build(clean))
@@ -280,6 +309,7 @@ class Session(QObject):
         self.pause()
         record = opened.current or opened.records[0]
         self.workload = record.workload
+        self.measure = msgspec.structs.replace(self.measure, cache=record.cache)
         if opened.plan is not None:
             self.enabled = tuple(n for n in CONTENDERS if n in opened.plan.implementations) or self.enabled
             self.baseline = opened.plan.baseline

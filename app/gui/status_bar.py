@@ -57,6 +57,8 @@ def left_level(snapshot: Snapshot, viewing: str = "", stopped: str = "") -> Leve
     if environment is not None and environment.threads and not snapshot.on_gpu:
         threads = "1 thread" if environment.threads == 1 else f"{environment.threads} threads"
         parts.append(Text(threads, gap=16))
+    if record is not None:
+        parts.append(Text(f"cache {record.cache}", gap=16))
     return tuple(parts)
 
 

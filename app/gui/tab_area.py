@@ -16,8 +16,8 @@ from app.gui.parts.picker import Picker
 from app.gui.parts.tabs import TabStrip
 from app.gui.views.frame import View
 
-TITLES = ("Live", "Build", "System")
-LIVE, BUILD, SYSTEM = range(3)
+TITLES = ("Live", "Accuracy", "Roofline", "Build", "System")
+LIVE, ACCURACY, ROOFLINE, BUILD, SYSTEM = range(5)
 SPANS = {"60": "Last 60 s", "300": "Last 5 min", "all": "All"}
 _SHORT_SPANS = {"60": "60 s", "300": "5 min", "all": "All"}
 
@@ -78,6 +78,10 @@ class TabArea(QWidget, Part):
         """Mark the Build tab."""
         news = "busy" if build.is_running else "error" if build.state == "failed" else ""
         self.tabs.set_news(BUILD, news)  # type: ignore[arg-type]
+
+    def show_wrong(self, wrong: bool) -> None:
+        """Mark the Accuracy tab where a contender's result is wrong."""
+        self.tabs.set_news(ACCURACY, "error" if wrong else "")
 
     def restyle(self) -> None:
         self._column.setSpacing(self.look.sizes.gap)

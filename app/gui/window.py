@@ -26,6 +26,7 @@ from app.core.workload import Workload
 from app.gui.body import Body
 from app.gui.commands import Commands
 from app.gui.compare.screen import CompareScreen
+from app.gui.controls.cache_choice import CacheChoice
 from app.gui.controls.contender_list import ContenderList
 from app.gui.controls.left_panel import LeftPanel
 from app.gui.controls.run_bar import RunBar
@@ -52,8 +53,10 @@ from app.gui.theme import (
 )
 from app.gui.verdict_actions import VerdictActions
 from app.gui.verdict_bar import VerdictBar
+from app.gui.views.accuracy import AccuracyView
 from app.gui.views.build import BuildView
 from app.gui.views.live import LiveView
+from app.gui.views.roofline import RooflineView
 from app.gui.views.system import SystemView
 
 MINIMUM = (900, 600)
@@ -98,14 +101,18 @@ class MainWindow(QWidget):
         look, preferences = self.look, self.preferences
         self.run_bar = RunBar(look)
         self.form = WorkloadForm(look, self.session.workload)
+        self.cache = CacheChoice(look)
         self.contenders = ContenderList(look)
-        self.panel = LeftPanel(look, self.form, self.contenders)
+        self.panel = LeftPanel(look, self.form, self.contenders, self.cache)
         self.banners = BannerStack()
         self.verdict = VerdictBar(look)
         self.live = LiveView(look.theme, look.type)
+        self.accuracy = AccuracyView(look.theme, look.type)
+        self.roofline = RooflineView(look.theme, look.type)
         self.build = BuildView(look.theme, look.type)
         self.system = SystemView(look.theme, look.type)
-        self.tabs = TabArea(look, (self.live, self.build, self.system), preferences.window_span)
+        views = (self.live, self.accuracy, self.roofline, self.build, self.system)
+        self.tabs = TabArea(look, views, preferences.window_span)
         self.status = StatusBar(look)
         self.compare = CompareScreen(look, self)
         self.commands = Commands(self, native_dialogs)
@@ -158,7 +165,11 @@ class MainWindow(QWidget):
         self.tabs.tab_changed.connect(self._tab_changed)
         self.tabs.span_changed.connect(self._span_changed)
         self.tabs.picture_requested.connect(self.commands.open_picture_menu)
+        self.cache.chosen.connect(session.set_cache)
         self.live.implementation_selected.connect(self._select)
+        self.accuracy.implementation_selected.connect(self._select)
+        self.accuracy.command_requested.connect(lambda: self.commands.export("command"))
+        self.roofline.peaks_requested.connect(session.measure_peaks)
         self.compare.notice.connect(self.notify)
         self.compare.left.connect(self.commands.comparing.ended)
         self.compare.asked_for.connect(self.commands.comparing.ask)
@@ -284,6 +295,8 @@ class MainWindow(QWidget):
         self.verdict.show_snapshot(snapshot, viewing is not None, stopped, waiting, picked)
         self.status.show_snapshot(snapshot, viewing.name if viewing is not None else "", stopped)
         self.tabs.show_build(recording.build)
+        self.tabs.show_wrong(any(e.accuracy is not None and not e.accuracy.ok for e in snapshot.entries))
+        self.cache.show_cache(snapshot.record.cache if snapshot.record is not None else session.measure.cache)
         name = f"{viewing.name} · " if viewing is not None else ""
         self.setWindowTitle(f"{name}AttnScope")
 

@@ -275,3 +275,32 @@ def test_a_journal_on_a_full_disk_still_closes() -> None:
     journal = Journal(Path("/dev/full"))
     journal.write(m.Notice("info", "x", 0.0))
     journal.close(remove=False)
+
+
+def test_cold_and_warm_samples_of_a_workload_are_kept_apart() -> None:
+    workload = Workload(device="cpu")
+    made = Recording()
+    for generation, cache in enumerate(("warm", "cold", "warm"), 1):
+        plan = Plan((workload,), ("native",), measure=Measure(cache=cache))  # type: ignore[arg-type]
+        made.begin(m.Start(generation, plan, live=True))
+        factories.measure(made, ("native",), "native", 10, 20.0, {}, generation)
+    warm, cold = made.records
+    assert (warm.cache, cold.cache) == ("warm", "cold")
+    assert (len(warm.series["native"]), len(cold.series["native"])) == (20, 10)
+    assert made.record_for(workload) is warm
+    assert made.record_for(workload, "cold") is cold
+    assert cold.label == f"{workload.label}, cold cache"
+    opened = files.parse(m.encoded(files.document_of(made)), "file")
+    assert [(r.cache, len(r.series["native"])) for r in opened.records] == [("warm", 20), ("cold", 10)]
+
+
+def test_a_file_of_before_cold_caches_is_warm() -> None:
+    document = msgspec.to_builtins(files.document_of(factories.recording(rounds=10)))
+    for entry in (*document["results"], *document["hidden"], *document["workloads"]):
+        del entry["cache"]
+    del document["environment"]["peaks"]
+    del document["profile"]["measure"]["cache"]
+    opened = files.parse(msgspec.json.encode(document), "file")
+    assert [record.cache for record in opened.records] == ["warm"]
+    assert opened.environment is not None
+    assert opened.environment.peaks == ()

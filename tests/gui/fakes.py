@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 from PySide6.QtCore import QObject, Signal
 
 from app.core import files
 from app.core.catalog import CONTENDERS
 from app.core.environment import Environment
+from app.core.plan import Cache, Measure
 from app.core.recording import Recording
 from app.core.results import entries_of
 from app.core.workload import Workload
@@ -42,6 +44,7 @@ class FakeSession(QObject):
         self.worker_pid: int | None = 4242
         self.environment: Environment | None = self.recording.environment
         self.saved = False
+        self.measure = Measure()
         self.profile = "quick"
         self.age_s = 0.1
         self.calls: list[tuple[object, ...]] = []
@@ -53,6 +56,13 @@ class FakeSession(QObject):
     def set_workload(self, workload: Workload) -> None:
         self.workload = workload
         self._did("set_workload", workload)
+
+    def set_cache(self, cache: Cache) -> None:
+        self.measure = msgspec.structs.replace(self.measure, cache=cache)
+        self._did("set_cache", cache)
+
+    def measure_peaks(self, again: bool = False) -> None:
+        self._did("measure_peaks", again)
 
     def set_enabled(self, implementations: tuple[str, ...]) -> None:
         self.enabled = tuple(n for n in CONTENDERS if n in implementations or n == self.baseline)

@@ -25,7 +25,7 @@ class Chart(Protocol):
 def environment_line(snapshot: Snapshot) -> str:
     """What was measured, and on what: the last line of every picture."""
     environment = snapshot.recording.environment
-    workload = snapshot.record.workload.label if snapshot.record is not None else ""
+    workload = snapshot.record.label if snapshot.record is not None else ""
     if environment is None:
         return workload
     device = snapshot.record.workload.device if snapshot.record is not None else "cpu"

@@ -23,7 +23,9 @@ STRIP_WIDTH = 48
 class LeftPanel(QWidget, Part):
     """Form and list in one scroll area, with the hairlines of the design."""
 
-    def __init__(self, look: Look, form: WorkloadForm, contenders: ContenderList) -> None:
+    def __init__(
+        self, look: Look, form: WorkloadForm, contenders: ContenderList, below_form: QWidget | None = None
+    ) -> None:
         super().__init__()
         self.look = look
         self.form, self.contenders = form, contenders
@@ -37,6 +39,8 @@ class LeftPanel(QWidget, Part):
                 column.addWidget(Hairline(look))
             box = QVBoxLayout()
             box.addWidget(section)
+            if section is form and below_form is not None:
+                box.addWidget(below_form)
             column.addLayout(box)
             self._sections.append(box)
         column.addStretch(1)
