@@ -71,6 +71,8 @@ class StoredRecording(msgspec.Struct, frozen=True):
     notices: list[m.Notice] = []
     telemetry: list[m.Telemetry] = []
     build: list[m.BuildMessage] = []
+    sweep: Plan | None = None
+    """The sweep, where `profile` is what was measured live beside it."""
 
 
 def document_of(recording: Recording, raw: bool = True) -> dict[str, Any]:
@@ -104,6 +106,8 @@ def document_of(recording: Recording, raw: bool = True) -> dict[str, Any]:
             "telemetry": recording.telemetry,
             "build": recording.build.messages,
         }
+        if recording.sweep is not None and recording.sweep != plan:
+            document["sweep"] = recording.sweep
     return document
 
 
@@ -218,6 +222,9 @@ def _restore(stored: StoredRecording) -> Recording:
     recording = Recording()
     recording.environment = stored.environment
     recording.plan = stored.profile
+    recording.sweep = stored.sweep
+    if stored.sweep is None and stored.profile is not None and len(stored.profile.workloads) > 1:
+        recording.sweep = stored.profile
     recording.events = list(stored.events)
     recording.notices = list(stored.notices)
     recording.telemetry = list(stored.telemetry)

@@ -17,7 +17,11 @@ class Journal:
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         self.path = path
+        torn = _is_torn(path)
         self._file: BinaryIO = path.open("ab")
+        if torn:
+            # What a crash cut off must not swallow the first line that follows.
+            self._file.write(b"\n")
         self._samples = 0
 
     @property
@@ -40,6 +44,15 @@ class Journal:
             self._file.close()
         if remove:
             self.path.unlink(missing_ok=True)
+
+
+def _is_torn(path: Path) -> bool:
+    """Whether a file ends in the middle of a line."""
+    with contextlib.suppress(OSError), path.open("rb") as file:
+        if file.seek(0, 2):
+            file.seek(-1, 2)
+            return file.read(1) != b"\n"
+    return False
 
 
 class Replay:

@@ -115,6 +115,8 @@ class Recording:
     def __init__(self) -> None:
         self.environment: Environment | None = None
         self.plan: Plan | None = None
+        self.sweep: Plan | None = None
+        """The plan of several workloads that was measured last; live measuring leaves it as it is."""
         self.records: list[WorkloadRecord] = []
         self.build = BuildState()
         self.telemetry: list[m.Telemetry] = []
@@ -125,14 +127,15 @@ class Recording:
         self.finished = False
         self.active: m.Active | None = None
         self._cells: dict[Cell, WorkloadRecord] = {}
+        self._shown: WorkloadRecord | None = None
         self._told: Environment | None = None
         self._is_replaced = False
         """The worker holds an older build than the latest: it ends, and its last words are not of this one."""
 
     @property
     def current(self) -> WorkloadRecord | None:
-        """The record that samples go to now, in live mode the one shown."""
-        return self._cells.get(Cell(self.generation, 0))
+        """The record that is shown: the one that samples go to now, unless `show` named another."""
+        return self._shown or self._cells.get(Cell(self.generation, 0))
 
     @property
     def sample_count(self) -> int:
@@ -161,11 +164,25 @@ class Recording:
         self.finished = False
         self.active = None
         self._is_replaced = False
+        self._shown = None
+        if len(start.plan.workloads) > 1:
+            self.sweep = start.plan
         self._complete_environment()
+        # Only the newest generation's are looked up; a sweep of hours starts many.
+        self._cells = {}
+        known = {record.workload: record for record in self.records}
         for index, workload in enumerate(start.plan.workloads):
-            record = self.add_record(workload)
+            record = known.get(workload)
+            if record is None:
+                record = WorkloadRecord(workload)
+                self.records.append(record)
             self._cells[Cell(start.generation, index)] = record
+            if index < start.first_workload:
+                # Done by an earlier start: what became of it stays.
+                continue
             record.version += 1
+            if not start.live:
+                record.stopped_because = None
             if start.anew:
                 record.forget()
             for name in start.plan.implementations:
@@ -209,9 +226,9 @@ class Recording:
         )
 
     def show(self, record: WorkloadRecord) -> None:
-        """Make one of the records the current one."""
+        """Make one of the records the current one, until the next `begin`. Samples go where they went."""
         self.generation = max(self.generation, 0)
-        self._cells[Cell(self.generation, 0)] = record
+        self._shown = record
 
     def show_latest(self) -> None:
         """Make the record of the last `Start` the current one, as it was when the session ended."""
