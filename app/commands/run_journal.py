@@ -17,7 +17,7 @@ from app.core.sweep import finished_cells
 
 NAME = "journal.jsonl"
 FLUSH_S = 0.5
-ANYWAY = "--resume-anyway goes on all the same, and marks nothing"
+ANYWAY = "--resume-anyway goes on all the same, and notes it in the recording"
 
 
 class RunJournal:
@@ -31,6 +31,9 @@ class RunJournal:
         self._anyway = anyway
         self._before: Environment | None = None
         self._journal: Journal | None = None
+        self._path: Path | None = None
+        self._held: list[m.Start | m.Message] = []
+        """What came before it was clear that the run may go on: a refused one leaves the journal as it is."""
         self._flushed_s = 0.0
         self._progress = progress
         if folder is None:
@@ -43,7 +46,7 @@ class RunJournal:
                 self._take_up(path, resume)
             elif resume:
                 progress.line(f"{folder}: no run broke off here; measuring from the start")
-            self._journal = Journal(path)
+            self._path = path
         except OSError as error:
             raise CommandError(INPUT, f"{path}: cannot be used: {error.strerror or error}") from None
 
@@ -51,6 +54,7 @@ class RunJournal:
         """The workload to begin with. Raises CommandError where the earlier run was of something else."""
         earlier = self.earlier
         if earlier is None or earlier.plan is None:
+            self._open()
             return 0
         changes = resuming.plan_changes(earlier.plan, plan)
         if changes:
@@ -73,8 +77,12 @@ class RunJournal:
             if done < count
             else f"resuming: all {count} workloads are measured already"
         )
+        self._open()
         if moved:
-            self._progress.line(f"warning: {resuming.sentence(moved)}")
+            note = m.Notice("warning", f"resumed although {resuming.sentence(moved)}", time.time())
+            self._progress.message(note, earlier)
+            earlier.apply(note)
+            self.write(note)
         return done
 
     def check_build(self, message: m.BuildFinished) -> None:
@@ -90,6 +98,8 @@ class RunJournal:
     def write(self, message: m.Start | m.Message) -> None:
         """Keep a message. A disk that is full ends the keeping, not the run."""
         if self._journal is None:
+            if self._path is not None:
+                self._held.append(message)
             return
         try:
             self._journal.write(message)
@@ -99,7 +109,18 @@ class RunJournal:
                 self._journal.flush()
         except OSError as error:
             self._progress.line(f"warning: the run could not be resumed from here on: {error}")
-            self._journal = None
+            self._journal = self._path = None
+
+    def _open(self) -> None:
+        if self._path is None:
+            return
+        try:
+            self._journal = Journal(self._path)
+        except OSError as error:
+            raise CommandError(INPUT, f"{self._path}: cannot be written: {error.strerror or error}") from None
+        held, self._held = self._held, []
+        for message in held:
+            self.write(message)
 
     def close(self, remove: bool) -> bool:
         """End it; `remove` it where all is written elsewhere. True: a later run can go on from it."""

@@ -282,9 +282,9 @@ class Recording:
         self._is_replaced = message.needs_new_worker
         self._complete_environment()
         if before is not None and before != message.key:
-            self._set_aside(before)
+            self.set_aside(before)
 
-    def _set_aside(self, key: str) -> None:
+    def set_aside(self, key: str) -> None:
         """Keep what an older build measured beside the new one's, under a name that says so."""
         for record in self.records:
             record.version += 1

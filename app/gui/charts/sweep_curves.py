@@ -1,0 +1,340 @@
+"""Along one axis: each contender's time, or its speed-up, on log scales with bands, and the crossover."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QMouseEvent, QPainter, QPainterPath, QPen
+
+from app.core.curves import pushed_apart
+from app.core.text import THIN, number, times
+from app.core.ticks import logarithmic, value_label
+from app.gui.charts.painted import PaintedChart
+from app.gui.charts.painting import CENTRE, LEFT, RIGHT, dashed, width_of, write
+from app.gui.charts.style import faded, style_of
+from app.gui.parts.look import Look
+
+_LEFT, _BOTTOM, _TOP, _RIGHT = 50, 24, 10, 10
+_LABEL = 16
+_NEAR = 12.0
+
+
+@dataclass(frozen=True)
+class CurvePoint:
+    """`low` and `high` bound the band; equal to `value` where there is none. `solid` False: undecided."""
+
+    at: float
+    value: float
+    low: float
+    high: float
+    solid: bool = True
+
+
+@dataclass(frozen=True)
+class CurveLine:
+    name: str
+    points: tuple[CurvePoint, ...]
+
+
+@dataclass(frozen=True)
+class CurveMark:
+    """A crossover on the line of `name`; `low` and `high` None: beyond the axis."""
+
+    name: str
+    at: float
+    low: float | None
+    high: float | None
+    words: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class CurvePicture:
+    """`ticks`: the values of the axis. `selected`: the place of the cell that is ringed."""
+
+    lines: tuple[CurveLine, ...] = ()
+    ticks: tuple[float, ...] = ()
+    is_ratio: bool = False
+    mark: CurveMark | None = None
+    selected: float | None = None
+    highlighted: str = ""
+    empty: str = "Nothing measured along this axis yet"
+    spoken: str = ""
+
+
+class SweepCurves(PaintedChart):
+    """A click on a point of the axis chooses the cell there."""
+
+    chosen = Signal(float)
+
+    def __init__(self, look: Look) -> None:
+        super().__init__(look, "Latency")
+        self._picture = CurvePicture()
+
+    @property
+    def picture(self) -> CurvePicture:
+        return self._picture
+
+    def show_picture(self, picture: CurvePicture) -> None:
+        if picture == self._picture:
+            return
+        self._picture = picture
+        self.setAccessibleName(self.title)
+        self.setAccessibleDescription(picture.spoken)
+        self.update()
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(200, 120)
+
+    # ---- scales ----------------------------------------------------------------------------------------
+
+    def _plot(self, area: QRectF) -> QRectF:
+        return area.adjusted(_LEFT, _TOP, -_RIGHT, -_BOTTOM)
+
+    def _x(self, at: float, plot: QRectF) -> float:
+        ticks = self._picture.ticks
+        low, high = math.log(ticks[0]), math.log(ticks[-1])
+        share = (math.log(at) - low) / (high - low) if high > low else 0.5
+        return plot.left() + min(max(share, 0.0), 1.0) * plot.width()
+
+    def _span(self) -> tuple[float, float]:
+        values = [
+            v for line in self._picture.lines for p in line.points for v in (p.low, p.high, p.value) if v > 0
+        ]
+        if self._picture.is_ratio:
+            values.append(1.0)
+        low, high = min(values), max(values)
+        # Room for labels above and below, and a scale that does not blow a per cent up to a mountain.
+        middle = math.sqrt(low * high)
+        return min(low * 0.8, middle / 1.3), max(high * 1.25, middle * 1.3)
+
+    def _y(self, value: float, plot: QRectF) -> float:
+        low, high = self._span()
+        return plot.bottom() - math.log(value / low) / math.log(high / low) * plot.height()
+
+    # ---- drawing ---------------------------------------------------------------------------------------
+
+    def paint_chart(self, painter: QPainter, area: QRectF) -> None:
+        picture, look = self._picture, self.look
+        if not any(line.points for line in picture.lines) or not picture.ticks:
+            write(painter, area, picture.empty, look.font(13), look.colour("text_secondary"), CENTRE, True)
+            return
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        plot = self._plot(area)
+        self._grid(painter, plot)
+        order = sorted(picture.lines, key=lambda line: line.name == picture.highlighted)
+        for line in order:
+            self._band(painter, plot, line)
+        for line in order:
+            self._line(painter, plot, line)
+        self._selection(painter, plot)
+        names = self._names(painter, plot)
+        if picture.mark is not None:
+            self._mark(painter, plot, picture.mark, names)
+
+    def _grid(self, painter: QPainter, plot: QRectF) -> None:
+        picture, look = self._picture, self.look
+        font = look.font(11)
+        low, high = self._span()
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
+        for tick in logarithmic(low, high, max(3, int(plot.height() // 34))):
+            y = round(self._y(tick, plot)) + 0.5
+            is_one = picture.is_ratio and abs(tick - 1) < 1e-9
+            painter.setPen(QPen(look.colour("strong_line" if is_one else "grid"), 1))
+            painter.drawLine(QPointF(plot.left(), y), QPointF(plot.right(), y))
+            word = f"{value_label(tick)}×" if picture.is_ratio else time_label(tick)
+            place = QRectF(plot.left() - _LEFT, y - 8, _LEFT - 8, 16)
+            write(painter, place, word, font, look.colour("text_tertiary"), RIGHT)
+        last = -1e9
+        for tick in picture.ticks:
+            x = round(self._x(tick, plot)) + 0.5
+            painter.setPen(QPen(look.colour("grid"), 1))
+            painter.drawLine(QPointF(x, plot.top()), QPointF(x, plot.bottom()))
+            word = number(tick)
+            half = width_of(word, font) / 2 + 1
+            centre = min(x, plot.right() + _RIGHT - half)
+            if centre - half < last + 4:
+                continue
+            last = centre + half
+            here = picture.selected == tick
+            place = QRectF(centre - half, plot.bottom() + 5, 2 * half, 16)
+            used = look.font(11, 700) if here else font
+            role = "text" if here else "text_tertiary"
+            write(painter, place, word, used, look.colour(role), CENTRE, may_elide=True)
+        painter.setPen(QPen(look.colour("strong_line"), 1))
+        y = round(plot.bottom()) + 0.5
+        painter.drawLine(QPointF(plot.left(), y), QPointF(plot.right(), y))
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+
+    def _band(self, painter: QPainter, plot: QRectF, line: CurveLine) -> None:
+        if len(line.points) < 2:
+            return
+        path = QPainterPath()
+        for index, point in enumerate(line.points):
+            spot = QPointF(self._x(point.at, plot), self._y(point.high, plot))
+            path.moveTo(spot) if index == 0 else path.lineTo(spot)
+        for point in reversed(line.points):
+            path.lineTo(QPointF(self._x(point.at, plot), self._y(point.low, plot)))
+        path.closeSubpath()
+        colour = style_of(line.name, self.look.theme).colour
+        painter.fillPath(path, faded(colour, self.look.theme.band_opacity))
+
+    def _line(self, painter: QPainter, plot: QRectF, line: CurveLine) -> None:
+        style = style_of(line.name, self.look.theme)
+        spots = [QPointF(self._x(p.at, plot), self._y(p.value, plot)) for p in line.points]
+        painter.setPen(QPen(style.colour, 2))
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        painter.drawPolyline(spots)
+        for point, spot in zip(line.points, spots, strict=True):
+            if point.high > point.low and len(line.points) == 1:
+                painter.setPen(QPen(style.colour, 1.5))
+                x = spot.x()
+                painter.drawLine(QPointF(x, self._y(point.high, plot)), QPointF(x, self._y(point.low, plot)))
+            if not point.solid:
+                # A hollow mark over the line needs the card behind it.
+                painter.setPen(Qt.PenStyle.NoPen)
+                painter.setBrush(self.look.colour("card"))
+                painter.drawEllipse(spot, 4.5, 4.5)
+            style.mark(painter, spot, 9, hollow=not point.solid)
+
+    def _selection(self, painter: QPainter, plot: QRectF) -> None:
+        picture = self._picture
+        for line in picture.lines:
+            for point in line.points:
+                if point.at == picture.selected and line.name == picture.highlighted:
+                    painter.setPen(QPen(self.look.colour("text_secondary"), 1.2))
+                    painter.setBrush(Qt.BrushStyle.NoBrush)
+                    painter.drawEllipse(QPointF(self._x(point.at, plot), self._y(point.value, plot)), 9, 9)
+
+    def _names(self, painter: QPainter, plot: QRectF) -> list[QRectF]:
+        """Each line's name at its start, above it; pushed apart where lines begin together."""
+        lines = [line for line in self._picture.lines if line.points]
+        font = self.look.font(12, 600)
+        wanted = [self._y(line.points[0].value, plot) - 14 for line in lines]
+        places = pushed_apart(wanted, _LABEL, plot.top() + 8, plot.bottom() - 8)
+        drawn = []
+        for line, y in zip(lines, places, strict=True):
+            style = style_of(line.name, self.look.theme)
+            x = self._x(line.points[0].at, plot) + 6
+            width = width_of(style.short, font)
+            place = QRectF(x + 12, y - 8, width + 2, 16)
+            plate = place.adjusted(-16, 0, 3, 0)
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(faded(self.look.colour("card"), 0.82))
+            painter.drawRoundedRect(plate, 3, 3)
+            style.mark(painter, QPointF(x + 3, y), 8)
+            write(painter, place, style.short, font, self.look.colour("text"), LEFT)
+            drawn.append(plate)
+        return drawn
+
+    def _mark(self, painter: QPainter, plot: QRectF, mark: CurveMark, taken: list[QRectF]) -> None:
+        """A ring where it crosses, a dashed line to the axis, and on the axis how well that is known."""
+        look = self.look
+        line = next((line for line in self._picture.lines if line.name == mark.name), None)
+        value = interpolated(line, mark.at) if line is not None else None
+        if value is None:
+            return
+        spot = QPointF(self._x(mark.at, plot), self._y(value, plot))
+        low = self._x(mark.low, plot) if mark.low is not None else plot.left()
+        high = self._x(mark.high, plot) if mark.high is not None else plot.right()
+        strip = QRectF(low, plot.top(), max(high - low, 1.0), plot.height())
+        painter.fillRect(strip, faded(look.colour("text"), 0.07))
+        painter.setPen(dashed(look.colour("text_secondary")))
+        painter.drawLine(QPointF(spot.x(), spot.y() + 8), QPointF(spot.x(), plot.bottom()))
+        painter.setPen(QPen(look.colour("text"), 3))
+        y = plot.bottom()
+        painter.drawLine(QPointF(low, y), QPointF(high, y))
+        for x, known in ((low, mark.low), (high, mark.high)):
+            if known is not None:
+                painter.drawLine(QPointF(x, y - 3), QPointF(x, y + 3))
+        painter.setPen(QPen(look.colour("text"), 2))
+        painter.setBrush(faded(look.colour("card"), 0.5))
+        painter.drawEllipse(spot, 7, 7)
+        self._mark_words(painter, plot, mark, spot, taken)
+
+    def _mark_words(
+        self, painter: QPainter, plot: QRectF, mark: CurveMark, spot: QPointF, taken: list[QRectF]
+    ) -> None:
+        font, look = self.look.font(11, 600), self.look
+        width = max(width_of(word, font) for word in mark.words) + 2
+        height = 14.0 * len(mark.words)
+        tries = []
+        for x in (spot.x() + 10, spot.x() - 10 - width):
+            for y in (plot.bottom() - height - 10, spot.y() + 12, plot.top() + 2):
+                tries.append(QRectF(x, y, width, height))
+        curves = [
+            QPointF(self._x(p.at, plot), self._y(p.value, plot))
+            for line in self._picture.lines
+            for p in line.points
+        ]
+
+        def cost(place: QRectF) -> float:
+            outside = max(0.0, plot.left() - place.left()) + max(0.0, place.right() - plot.right() - _RIGHT)
+            covered = sum(place.adjusted(-4, -4, 4, 4).contains(point) for point in curves)
+            return 10 * outside + 40 * covered + 60 * sum(place.intersects(other) for other in taken)
+
+        place = min(tries, key=cost)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(faded(look.colour("card"), 0.82))
+        painter.drawRoundedRect(place.adjusted(-3, 0, 3, 0), 3, 3)
+        align = LEFT if place.left() > spot.x() else RIGHT
+        for index, word in enumerate(mark.words):
+            row = QRectF(place.left(), place.top() + 14 * index, width, 14)
+            write(painter, row, word, font, look.colour("text"), align, may_elide=True)
+
+    # ---- hands -----------------------------------------------------------------------------------------
+
+    def _nearest(self, place: QPointF) -> float | None:
+        picture = self._picture
+        if not picture.ticks or not picture.lines:
+            return None
+        plot = self._plot(QRectF(self.rect()))
+        nearest = min(picture.ticks, key=lambda tick: abs(self._x(tick, plot) - place.x()))
+        return nearest if abs(self._x(nearest, plot) - place.x()) <= _NEAR else None
+
+    def tip_at(self, place: QPointF) -> str:
+        at = self._nearest(place)
+        if at is None:
+            return self._picture.spoken
+        rows = []
+        for line in self._picture.lines:
+            for point in line.points:
+                if point.at == at:
+                    rows.append(f"{style_of(line.name, self.look.theme).short}: {self._told(point)}")
+        return "\n".join([number(at), *rows]) if rows else ""
+
+    def _told(self, point: CurvePoint) -> str:
+        if self._picture.is_ratio:
+            said = f"{times(point.value)}, 95{THIN}% interval {point.low:.2f}–{point.high:.2f}"
+            return said if point.solid else f"{said}, undecided"
+        return f"{time_label(point.value)}, IQR {time_label(point.low)}–{time_label(point.high)}"
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        at = self._nearest(event.position())
+        if event.button() == Qt.MouseButton.LeftButton and at is not None:
+            self.chosen.emit(at)
+
+
+def interpolated(line: CurveLine, at: float) -> float | None:
+    """The line's value at a place between its points, on log scales; None outside of them."""
+    points = line.points
+    for first, second in pairwise(points):
+        if first.at <= at <= second.at:
+            share = math.log(at / first.at) / math.log(second.at / first.at)
+            return first.value * (second.value / first.value) ** share
+    return None
+
+
+def time_label(seconds: float) -> str:
+    """A tick of a time axis, with its unit: `50 ms`, `0.5 ms`, `20 µs`."""
+    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if seconds >= 0.9995 * scale:
+            return f"{_short(seconds / scale)}{THIN}{unit}"
+    return f"{_short(seconds / 1e-6)}{THIN}µs"
+
+
+def _short(value: float) -> str:
+    digits = value_label(value)
+    return digits.rstrip("0").rstrip(".") if "." in digits else digits
