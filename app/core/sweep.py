@@ -179,6 +179,24 @@ def sweep_plan(
     )
 
 
+def remeasured(
+    plan: Plan, recording: Recording, again: Sequence[Workload], longer: float = 4.0
+) -> tuple[Plan, int]:
+    """A plan that measures `again`, and what is not done yet, `longer` times as long and as closely.
+
+    The other cells keep their place in front; the second value is the first workload to measure.
+    """
+    wanted = set(again)
+    kept = [w for w in plan.workloads if w not in wanted and is_finished(recording.record_for(w))]
+    rest = [w for w in plan.workloads if w not in set(kept)]
+    measure = msgspec.structs.replace(
+        plan.measure,
+        max_seconds=min(plan.measure.max_seconds * longer, 3600.0),
+        target_ci=max(plan.measure.target_ci / longer, 0.0005),
+    )
+    return msgspec.structs.replace(plan, workloads=(*kept, *rest), measure=measure), len(kept)
+
+
 def _urgency(places: Sequence[int], sizes: Sequence[int], workload: Workload) -> tuple[int, int, int]:
     """Slice after slice of a third axis; in each the corners first, then ever finer; cheap ones first."""
     slice_number = places[2] if len(places) > 2 else 0

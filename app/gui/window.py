@@ -37,7 +37,8 @@ from app.gui.preferences import Preferences
 from app.gui.session import Session
 from app.gui.snapshot import Snapshot
 from app.gui.status_bar import StatusBar
-from app.gui.tab_area import BUILD, SYSTEM, TITLES, TabArea
+from app.gui.sweep_wishes import SweepWishes
+from app.gui.tab_area import BUILD, SWEEP, SYSTEM, TITLES, TabArea
 from app.gui.theme import (
     DARK,
     LIGHT,
@@ -53,6 +54,7 @@ from app.gui.verdict_actions import VerdictActions
 from app.gui.verdict_bar import VerdictBar
 from app.gui.views.build import BuildView
 from app.gui.views.live import LiveView
+from app.gui.views.sweep import SweepView
 from app.gui.views.system import SystemView
 
 MINIMUM = (900, 600)
@@ -102,11 +104,13 @@ class MainWindow(QWidget):
         self.banners = BannerStack()
         self.verdict = VerdictBar(look)
         self.live = LiveView(look.theme, look.type)
+        self.sweep = SweepView(look.theme, look.type)
         self.build = BuildView(look.theme, look.type)
         self.system = SystemView(look.theme, look.type)
-        self.tabs = TabArea(look, (self.live, self.build, self.system), preferences.window_span)
+        self.tabs = TabArea(look, (self.live, self.sweep, self.build, self.system), preferences.window_span)
         self.status = StatusBar(look)
         self.commands = Commands(self, native_dialogs)
+        self.sweep_wishes = SweepWishes(self)
         self.actions_of_verdict = VerdictActions(self.session, self.tabs, self)
 
     def _lay_out(self) -> None:
@@ -151,6 +155,7 @@ class MainWindow(QWidget):
         bar.run_toggled.connect(self.toggle_run)
         bar.restart_requested.connect(session.restart)
         bar.profile_requested.connect(session.profile_now)
+        bar.sweep_requested.connect(self.open_sweep)
         bar.build_requested.connect(lambda: self.tabs.go_to(BUILD))
         bar.export_requested.connect(self.commands.open_export_menu)
         self.tabs.tab_changed.connect(self._tab_changed)
@@ -283,6 +288,11 @@ class MainWindow(QWidget):
         else:
             self.session.pause()
         self.refresh()
+
+    def open_sweep(self) -> None:
+        """The Sweep tab, where a new one is set up unless one is there to be looked at."""
+        self.tabs.go_to(SWEEP)
+        self.sweep.map.setFocus()
 
     def _measure(self, workload: Workload) -> None:
         self._known_workload = workload

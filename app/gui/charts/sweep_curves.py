@@ -323,7 +323,7 @@ def interpolated(line: CurveLine, at: float) -> float | None:
     for first, second in pairwise(points):
         if first.at <= at <= second.at:
             share = math.log(at / first.at) / math.log(second.at / first.at)
-            return first.value * (second.value / first.value) ** share
+            return float(first.value * (second.value / first.value) ** share)
     return None
 
 
