@@ -1,7 +1,9 @@
 """Where along one axis a contender stops, or starts, being faster than a rival, and how well that is known.
 
 Ratios and sizes are looked at on log scales, between neighbouring cells by straight lines. The interval is
-where the band of the cells' own intervals meets 1: its near edge is met first, its far edge last.
+where the band of the cells' own intervals meets 1, its near edge first, its far edge last; widened to where
+the lines through the cells on either side, drawn on, meet it. A curve that bends one way lies between those
+and its chord, so that cells far apart do not pass for a place that is known well.
 """
 
 from __future__ import annotations
@@ -103,8 +105,9 @@ def _between(line: Sequence[Point], before: int, after: int, overtaken: bool) ->
     at = _first_zero(centre)
     low, high = _first_zero(near), _last_zero(far)
     if at is not None:
-        low = None if low is None else min(low, at)
-        high = None if high is None else max(high, at)
+        reached = [at, *_bent([(math.log(p.at), math.log(p.speed.median)) for p in line], at)]
+        low = None if low is None else min(low, *reached)
+        high = None if high is None else max(high, *reached)
     if overtaken:
         # Certain on both sides: the bounds never reach beyond the two cells that are.
         low, high = low if low is not None else line[before].at, high if high is not None else line[after].at
@@ -123,6 +126,35 @@ def _first_zero(line: Sequence[tuple[float, float]]) -> float | None:
         if y0 * y1 < 0:
             return math.exp(x0 + (x1 - x0) * y0 / (y0 - y1))
     return math.exp(line[-1][0]) if line and line[-1][1] == 0 else None
+
+
+def _bent(line: Sequence[tuple[float, float]], at: float) -> list[float]:
+    """Where the neighbours of the piece that crosses, drawn on into it, meet zero; within its ends."""
+    place = math.log(at)
+    index = next(
+        i for i in range(len(line) - 1) if line[i][0] <= place + 1e-12 and place <= line[i + 1][0] + 1e-12
+    )
+    start, end = line[index], line[index + 1]
+    found = []
+    if index > 0:
+        found.append(_meets(line[index - 1], start, start[0], end[0]))
+    if index + 2 < len(line):
+        found.append(_meets(end, line[index + 2], start[0], end[0]))
+    return [math.exp(x) for x in found]
+
+
+def _meets(first: tuple[float, float], second: tuple[float, float], low: float, high: float) -> float:
+    """Where the line through two points is zero, held within low…high; the far end where it is level."""
+    (x0, y0), (x1, y1) = first, second
+    if y0 == y1:
+        return high if x1 <= low + 1e-12 else low
+    meets = x0 - y0 * (x1 - x0) / (y1 - y0)
+    # Running away from zero, it meets it only on the wrong side: nothing is known but the piece's ends.
+    if x1 <= low + 1e-12 and meets < low:
+        return high
+    if x0 >= high - 1e-12 and meets > high:
+        return low
+    return min(max(meets, low), high)
 
 
 def _last_zero(line: Sequence[tuple[float, float]]) -> float | None:

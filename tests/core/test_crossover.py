@@ -133,3 +133,29 @@ def test_the_bounds_hold_the_true_crossover_in_at_least_93_of_100_noisy_lines() 
         low, high = crossing.low or 0.0, crossing.high or math.inf
         held += low <= 300 <= high
     assert held >= 186
+
+
+def test_between_cells_far_apart_a_bend_is_allowed_for() -> None:
+    """Overhead and work: the ratio bends, and a straight line across a wide gap misses where it crosses."""
+    chance = np.random.default_rng(2)
+    held = 0
+    for _ in range(100):
+        overheads, rates = chance.uniform(100, 800, 2), chance.uniform(0.8, 2.0, 2)
+        ours, rival = (min(overheads), max(rates)), (max(overheads), min(rates))
+        truth = (rival[0] - ours[0]) / (ours[1] - rival[1])
+        points = []
+        for at in (4, 16, 64, 1024, 4096, 65536, 1048576):
+            ratio = (rival[0] + rival[1] * at) / (ours[0] + ours[1] * at)
+            points.append(Point(at, speed(ratio, 0.003, 0.005)))
+        crossing = crossover(points)
+        if crossing is None or crossing.low is None or crossing.high is None:
+            held += 1
+            continue
+        held += crossing.low <= truth <= crossing.high
+    assert held >= 93
+
+
+def test_the_bounds_stay_between_the_cells_on_either_side() -> None:
+    crossing = found(line((8, 3.0), (64, 2.9), (2048, 0.9), (4096, 0.89)))
+    assert 64 <= crossing.low <= crossing.at <= crossing.high <= 2048  # type: ignore[operator]
+    assert crossing.high == pytest.approx(2048)

@@ -23,13 +23,13 @@ THREE = {"seq_len": [16, 64, 256], "embed_dim": [64, 128], "mode": ["forward", "
 
 
 def plan_of(axes: dict[str, list[object]] | None = None, **base: object) -> Plan:
-    return sweep_plan(Workload(device="cpu", **base), axes or AXES, NAMES, "native")  # type: ignore[arg-type]
+    return sweep_plan(Workload(**{"device": "cpu", "batch": 1, **base}), axes or AXES, NAMES, "native")  # type: ignore[arg-type]
 
 
 def seconds_of(name: str, workload: Workload) -> float:
     """Overhead that each contender pays once, and work that grows with the shape."""
     overhead = {"native": 800e-6, "mha": 620e-6, "sdpa": 430e-6, "extension-aten": 260e-6}.get(name, 170e-6)
-    rate = {"native": 30e9, "mha": 33e9, "sdpa": 60e9, "extension-aten": 36e9}.get(name, 31e9)
+    rate = {"native": 30e9, "mha": 31e9, "sdpa": 40e9, "extension-aten": 30e9}.get(name, 28.5e9)
     return overhead + workload.flops / rate
 
 

@@ -311,23 +311,19 @@ class HeatMap(PaintedChart):
                 QRectF(x, bar.top(), bar.width() / slices + 1, bar.height()), scale.colour(value, look.theme)
             )
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        last = -1e9
-        for value, text in picture.ticks:
+        taken: list[QRectF] = []
+        # Without difference first: the other ends may give way where there is no room.
+        for value, text in sorted(picture.ticks, key=lambda tick: tick[0] != scale.neutral):
             x = bar.left() + bar.width() * (math.log(value) - low) / (high - low)
             needed = width_of(text, font)
             at = min(max(x - needed / 2, bar.left() - 10), bar.right() + 10 - needed)
-            if at < last + 5:
+            place = QRectF(at - 1, bar.bottom() + 3, needed + 2, 14)
+            if any(place.adjusted(-4, 0, 4, 0).intersects(other) for other in taken):
                 continue
-            last = at + needed
+            taken.append(place)
             painter.setPen(QPen(look.colour("strong_line"), 1))
             painter.drawLine(QPointF(x, bar.bottom()), QPointF(x, bar.bottom() + 3))
-            write(
-                painter,
-                QRectF(at - 1, bar.bottom() + 3, needed + 2, 14),
-                text,
-                font,
-                look.colour("text_tertiary"),
-            )
+            write(painter, place, text, font, look.colour("text_tertiary"))
 
     # ---- hands -----------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QMouseEvent, QPainter, QPainterPath, QPen
+from PySide6.QtGui import QFont, QMouseEvent, QPainter, QPainterPath, QPen
 
 from app.core.curves import pushed_apart
 from app.core.text import THIN, number, times
@@ -17,8 +17,8 @@ from app.gui.charts.painting import CENTRE, LEFT, RIGHT, dashed, width_of, write
 from app.gui.charts.style import faded, style_of
 from app.gui.parts.look import Look
 
-_LEFT, _BOTTOM, _TOP, _RIGHT = 50, 24, 10, 10
-_LABEL = 16
+_LEFT, _BOTTOM, _TOP = 50, 24, 10
+_LABEL = 15
 _NEAR = 12.0
 
 
@@ -91,7 +91,13 @@ class SweepCurves(PaintedChart):
     # ---- scales ----------------------------------------------------------------------------------------
 
     def _plot(self, area: QRectF) -> QRectF:
-        return area.adjusted(_LEFT, _TOP, -_RIGHT, -_BOTTOM)
+        font = self._name_font()
+        names = [style_of(line.name, self.look.theme).short for line in self._picture.lines if line.points]
+        right = max((width_of(name, font) for name in names), default=0) + 30
+        return area.adjusted(_LEFT, _TOP, -right, -_BOTTOM)
+
+    def _name_font(self) -> QFont:
+        return self.look.font(11 if self.look.small else 12, 600)
 
     def _x(self, at: float, plot: QRectF) -> float:
         ticks = self._picture.ticks
@@ -130,9 +136,9 @@ class SweepCurves(PaintedChart):
         for line in order:
             self._line(painter, plot, line)
         self._selection(painter, plot)
-        names = self._names(painter, plot)
+        self._names(painter, plot)
         if picture.mark is not None:
-            self._mark(painter, plot, picture.mark, names)
+            self._mark(painter, plot, picture.mark)
 
     def _grid(self, painter: QPainter, plot: QRectF) -> None:
         picture, look = self._picture, self.look
@@ -153,14 +159,13 @@ class SweepCurves(PaintedChart):
             painter.setPen(QPen(look.colour("grid"), 1))
             painter.drawLine(QPointF(x, plot.top()), QPointF(x, plot.bottom()))
             word = number(tick)
-            half = width_of(word, font) / 2 + 1
-            centre = min(x, plot.right() + _RIGHT - half)
-            if centre - half < last + 4:
-                continue
-            last = centre + half
             here = picture.selected == tick
-            place = QRectF(centre - half, plot.bottom() + 5, 2 * half, 16)
             used = look.font(11, 700) if here else font
+            half = width_of(word, used) / 2 + 1
+            if x - half < last + 4:
+                continue
+            last = x + half
+            place = QRectF(x - half, plot.bottom() + 5, 2 * half, 16)
             role = "text" if here else "text_tertiary"
             write(painter, place, word, used, look.colour(role), CENTRE, may_elide=True)
         painter.setPen(QPen(look.colour("strong_line"), 1))
@@ -208,28 +213,26 @@ class SweepCurves(PaintedChart):
                     painter.setBrush(Qt.BrushStyle.NoBrush)
                     painter.drawEllipse(QPointF(self._x(point.at, plot), self._y(point.value, plot)), 9, 9)
 
-    def _names(self, painter: QPainter, plot: QRectF) -> list[QRectF]:
-        """Each line's name at its start, above it; pushed apart where lines begin together."""
+    def _names(self, painter: QPainter, plot: QRectF) -> None:
+        """Each line's name beside its end, joined to it; pushed apart where lines end together."""
         lines = [line for line in self._picture.lines if line.points]
-        font = self.look.font(12, 600)
-        wanted = [self._y(line.points[0].value, plot) - 14 for line in lines]
-        places = pushed_apart(wanted, _LABEL, plot.top() + 8, plot.bottom() - 8)
-        drawn = []
-        for line, y in zip(lines, places, strict=True):
+        font = self._name_font()
+        ends = [
+            QPointF(self._x(line.points[-1].at, plot), self._y(line.points[-1].value, plot)) for line in lines
+        ]
+        places = pushed_apart([end.y() for end in ends], _LABEL, plot.top() + 6, plot.bottom() - 6)
+        for line, end, y in zip(lines, ends, places, strict=True):
             style = style_of(line.name, self.look.theme)
-            x = self._x(line.points[0].at, plot) + 6
-            width = width_of(style.short, font)
-            place = QRectF(x + 12, y - 8, width + 2, 16)
-            plate = place.adjusted(-16, 0, 3, 0)
-            painter.setPen(Qt.PenStyle.NoPen)
-            painter.setBrush(faded(self.look.colour("card"), 0.82))
-            painter.drawRoundedRect(plate, 3, 3)
-            style.mark(painter, QPointF(x + 3, y), 8)
-            write(painter, place, style.short, font, self.look.colour("text"), LEFT)
-            drawn.append(plate)
-        return drawn
+            x = plot.right() + 18
+            painter.setPen(QPen(faded(style.colour, 0.6), 1))
+            painter.drawLine(QPointF(end.x() + 6, end.y()), QPointF(x - 8, y))
+            style.mark(painter, QPointF(x - 2, y), 7)
+            place = QRectF(x + 6, y - 8, width_of(style.short, font) + 2, 16)
+            strong = line.name == self._picture.highlighted
+            colour = self.look.colour("text" if strong else "text_secondary")
+            write(painter, place, style.short, font, colour, LEFT)
 
-    def _mark(self, painter: QPainter, plot: QRectF, mark: CurveMark, taken: list[QRectF]) -> None:
+    def _mark(self, painter: QPainter, plot: QRectF, mark: CurveMark) -> None:
         """A ring where it crosses, a dashed line to the axis, and on the axis how well that is known."""
         look = self.look
         line = next((line for line in self._picture.lines if line.name == mark.name), None)
@@ -252,37 +255,45 @@ class SweepCurves(PaintedChart):
         painter.setPen(QPen(look.colour("text"), 2))
         painter.setBrush(faded(look.colour("card"), 0.5))
         painter.drawEllipse(spot, 7, 7)
-        self._mark_words(painter, plot, mark, spot, taken)
+        self._mark_words(painter, plot, mark, spot)
 
-    def _mark_words(
-        self, painter: QPainter, plot: QRectF, mark: CurveMark, spot: QPointF, taken: list[QRectF]
-    ) -> None:
+    def _mark_words(self, painter: QPainter, plot: QRectF, mark: CurveMark, spot: QPointF) -> None:
+        """Where the words cover the least of the curves; inside of the plot, beside the dashed line."""
         font, look = self.look.font(11, 600), self.look
         width = max(width_of(word, font) for word in mark.words) + 2
         height = 14.0 * len(mark.words)
-        tries = []
-        for x in (spot.x() + 10, spot.x() - 10 - width):
-            for y in (plot.bottom() - height - 10, spot.y() + 12, plot.top() + 2):
-                tries.append(QRectF(x, y, width, height))
-        curves = [
-            QPointF(self._x(p.at, plot), self._y(p.value, plot))
-            for line in self._picture.lines
-            for p in line.points
+        rows = (plot.bottom() - height - 8, plot.center().y() - height / 2, plot.top() + 2)
+        furthest = max(plot.right() - width - 4, plot.left() + 4)
+        columns = (spot.x() + 10, spot.x() - 10 - width, plot.left() + 6, furthest)
+        tries = [
+            QRectF(min(max(x, plot.left() + 4), furthest), y, width, height) for x in columns for y in rows
         ]
+        drawn = [spot for line in self._picture.lines for spot in self._along(line, plot)] + [spot] * 3
+
+        below = [QPointF(spot.x(), y) for y in range(int(spot.y()), int(plot.bottom()), 6)]
 
         def cost(place: QRectF) -> float:
-            outside = max(0.0, plot.left() - place.left()) + max(0.0, place.right() - plot.right() - _RIGHT)
-            covered = sum(place.adjusted(-4, -4, 4, 4).contains(point) for point in curves)
-            return 10 * outside + 40 * covered + 60 * sum(place.intersects(other) for other in taken)
+            room = place.adjusted(-4, -4, 4, 4)
+            away = abs(place.center().x() - spot.x()) / 1000
+            return sum(room.contains(point) for point in (*drawn, *below)) + away
 
         place = min(tries, key=cost)
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(faded(look.colour("card"), 0.82))
         painter.drawRoundedRect(place.adjusted(-3, 0, 3, 0), 3, 3)
-        align = LEFT if place.left() > spot.x() else RIGHT
+        align = RIGHT if place.right() < spot.x() else LEFT
         for index, word in enumerate(mark.words):
             row = QRectF(place.left(), place.top() + 14 * index, width, 14)
             write(painter, row, word, font, look.colour("text"), align, may_elide=True)
+
+    def _along(self, line: CurveLine, plot: QRectF) -> list[QPointF]:
+        """Places on a line, close enough together that nothing of it is missed."""
+        spots = [QPointF(self._x(p.at, plot), self._y(p.value, plot)) for p in line.points]
+        found = spots[:1]
+        for first, second in pairwise(spots):
+            count = max(int((second.x() - first.x()) / 6), 1)
+            found += [first + (second - first) * ((k + 1) / count) for k in range(count)]
+        return found
 
     # ---- hands -----------------------------------------------------------------------------------------
 

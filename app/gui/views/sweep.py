@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from PySide6.QtCore import QSize, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QWidget
@@ -14,9 +16,10 @@ from app.core.workload import Workload
 from app.gui.charts.heat_map import HeatMap, HeatPicture
 from app.gui.charts.host import ChartCard, machine_line
 from app.gui.charts.sweep_curves import CurvePicture, SweepCurves
+from app.gui.parts.buttons import Button
 from app.gui.parts.card import Card
 from app.gui.parts.look import Look
-from app.gui.parts.menu import MenuItem
+from app.gui.parts.menu import MenuItem, open_menu
 from app.gui.parts.picker import Picker
 from app.gui.parts.text import Label
 from app.gui.parts.toggles import Segmented
@@ -28,6 +31,8 @@ from app.gui.views.sweep_cards import SelectedCell, UnclaimedCells
 from app.gui.views.sweep_picture import Metric, Slice, curve_picture, heat_picture, metrics
 from app.gui.views.sweep_progress import SweepProgress
 from app.gui.views.sweep_setup import SweepSetup
+
+CurveKind = Literal["time", "ratio"]
 
 
 class MapCard(ChartCard):
@@ -92,12 +97,10 @@ class SweepView(View):
         self.curves_card.body.addWidget(self.crossing)
         self.cell_card, self.unclaimed = SelectedCell(look), UnclaimedCells(look)
         self.setup = SweepSetup(look)
-        self.kind = Segmented(look, [("time", "Time"), ("ratio", "Speed-up")], "Curves of", 8)
-        self.kind.set_value("time")
-        self.axis_picker = Picker(look, "Axis of the curves", compact=True)
-        self.axis_picker.set_items(self._axis_items)
-        for tool in (self.kind, self.axis_picker):
-            self.curves_card.tools.addWidget(tool)
+        self.kind: CurveKind = "time"
+        self.curve_menu = Button(look, icon="sliders", kind="quiet", name="What the curves show")
+        self.curve_menu.clicked.connect(self._open_curve_menu)
+        self.curves_card.tools.addWidget(self.curve_menu)
         self.metric_choice = Segmented(look, [(m.id, m.title) for m in metrics(False)], "Map of", 10)
         self.metric_choice.set_value("speed-up")
         self.picker = Picker(look, "Contender of the map", compact=True)
@@ -132,8 +135,6 @@ class SweepView(View):
         self.map.opened.connect(self._open)
         self.curves.chosen.connect(self._choose_along)
         self.metric_choice.chosen.connect(lambda _: self._redraw())
-        self.kind.chosen.connect(lambda _: self._redraw())
-        self.axis_picker.chosen.connect(self._pick_axis)
         self.picker.chosen.connect(self.implementation_selected)
         self.cell_card.open_requested.connect(self._open_selected)
         self.cell_card.command_requested.connect(self._copy_selected)
@@ -269,22 +270,21 @@ class SweepView(View):
     def _show_curves(self, grid: Grid) -> None:
         axes = self._numeric_axes()
         axis = next((a for a in axes if a.field == self._axis), axes[0] if axes else None)
-        self.axis_picker.setVisible(len(axes) > 1)
-        is_ratio = self.kind.value() == "ratio"
-        self.curves.title = "Speed-up" if is_ratio else "Latency"
+        is_ratio = self.kind == "ratio"
+        what = "Speed-up" if is_ratio else "Latency"
+        self.curves.title = what if axis is None else f"{what} against {axis.title.lower()}"
         if axis is None or self.selected is None:
             self.curves.caption = ""
             self.curves.show_picture(CurvePicture(empty="No axis of this sweep has numbers"))
             self.crossing.setText("")
         else:
-            self.axis_picker.set_text(axis.title)
             others = [
                 f"{a.title.lower()} {shown(a.field, v)}"
                 for a, v in zip(grid.axes, self.selected.values, strict=True)
                 if a is not axis
             ]
-            band = "95 % interval" if is_ratio else "IQR band"
-            self.curves.caption = " · ".join([*others, *([] if self.look.small else [band])])
+            band = ["log–log", "95 % interval" if is_ratio else "IQR band"]
+            self.curves.caption = " · ".join([*others, *([] if self.look.small else band)])
             picture, words = curve_picture(self.results, axis, self.selected, self._implementation, is_ratio)
             self.curves.show_picture(picture)
             self.crossing.setText(words[:1].upper() + words[1:])
@@ -308,11 +308,26 @@ class SweepView(View):
                 items.append(MenuItem(name, one.title, shape=one.shape, series=name, checked=checked))
         return items
 
-    def _axis_items(self) -> list[MenuItem]:
-        return [MenuItem(a.field, a.title, checked=a.field == self._axis) for a in self._numeric_axes()]
+    def _curve_items(self) -> list[MenuItem]:
+        axes = self._numeric_axes()
+        field = self._axis if any(a.field == self._axis for a in axes) else axes[0].field if axes else ""
+        return [
+            MenuItem("show", "Show", heading=True),
+            MenuItem("time", "Time per call", checked=self.kind == "time"),
+            MenuItem("ratio", "Speed-up", checked=self.kind == "ratio"),
+            MenuItem("against", "Against", heading=True, line_before=True),
+            *(MenuItem(a.field, a.title, checked=a.field == field) for a in axes),
+        ]
 
-    def _pick_axis(self, field: str) -> None:
-        self._axis = field
+    def _open_curve_menu(self) -> None:
+        open_menu(self.curve_menu, self.look, self._curve_items(), self.choose_curves)
+
+    def choose_curves(self, choice: str) -> None:
+        """`time`, `ratio`, or the field of an axis with numbers."""
+        if choice in ("time", "ratio"):
+            self.kind = choice  # type: ignore[assignment]
+        else:
+            self._axis = choice
         self._redraw()
 
     def _start(self, plan: object) -> None:

@@ -93,7 +93,7 @@ class SelectedCell(Card):
         for column in range(4):
             grid.addWidget(self._names[column], 0, column)
             grid.addWidget(self._values[column], 1, column)
-            grid.setColumnStretch(column, 1)
+        grid.setColumnStretch(4, 1)
         self.body.addLayout(grid)
         self.body.addStretch(1)
         buttons = QHBoxLayout()
@@ -123,7 +123,7 @@ class SelectedCell(Card):
         self.figure.setVisible(bool(shown))
         self.figure.setText(text.times(speed.median) if speed is not None else "")
         self.chip.show_state(result.state)
-        self.interval.setText(_interval(entry))
+        self.interval.setText(_interval(entry, self.look.small))
         said = {"waiting": "Not measured yet.", "measuring": "Is being measured now."}.get(result.state, "")
         reason = said or result.reason
         self.reason.setText(reason[:1].upper() + reason[1:] if result.state != "faster" else "")
@@ -156,19 +156,24 @@ class SelectedCell(Card):
                 arrow = " → ".join(text.number(count) for count in counts)
                 told.append(("Launches" if on_gpu else "Operators", arrow))
             rounds = entry.speed_up.rounds if entry.speed_up is not None else entry.latency.n
-            told.append(("Rounds", text.number(rounds)))
+            if not self.look.small:
+                told.append(("Rounds", text.number(rounds)))
         for index in range(4):
             name, value = told[index] if index < len(told) else ("", "")
             self._names[index].setText(name)
             self._values[index].setText(value)
+            for label in (self._names[index], self._values[index]):
+                label.setVisible(bool(name))
 
 
-def _interval(entry: Entry | None) -> str:
+def _interval(entry: Entry | None, short: bool) -> str:
     speed = entry.speed_up if entry is not None else None
     if speed is None:
         return ""
     if speed.low is None or speed.high is None:
         return "no interval yet"
+    if short:
+        return f"CI {text.number(speed.low, 2)}–{text.number(speed.high, 2)}"
     floor = f" · floor ±{text.percent(speed.noise_floor, 1)}" if speed.noise_floor is not None else ""
     return f"95{text.THIN}% CI {text.number(speed.low, 2)}–{text.number(speed.high, 2)}{floor}"
 

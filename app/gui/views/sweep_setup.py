@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from PySide6.QtCore import QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QPainter, QPaintEvent, QPen
+from PySide6.QtGui import QPainter, QPaintEvent, QPen, QResizeEvent
 from PySide6.QtWidgets import QAbstractButton, QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
 
 from app.core.fields import Field, FieldError, fields_of
 from app.core.plan import Measure, Plan
-from app.core.sweep import SWEEP_MEASURE, shown, sweep_plan
+from app.core.recording import Recording
+from app.core.sweep import SWEEP_MEASURE, grid_of, shown, sweep_plan
 from app.core.time_left import left_words, time_left
 from app.core.workload import Workload
 from app.gui.parts.buttons import Button
@@ -21,8 +22,11 @@ from app.gui.parts.menu import MenuItem
 from app.gui.parts.picker import Picker
 from app.gui.parts.text import CENTRE, Label, Paragraph, draw_text, width_of
 from app.gui.parts.toggles import Segmented
+from app.gui.sweep_results import SweepResults
 from app.gui.theme import CONTROL_RADIUS
+from app.gui.views.sweep_picture import Slice, heat_picture, metrics
 
+_ROOM_FOR_PREVIEW = 480
 NONE = "none"
 ROLES = ("Across", "Down", "Third")
 DEFAULT_AXES = ("seq_len", "embed_dim", NONE)
@@ -175,7 +179,8 @@ class AxisRow(QWidget, Part):
         row.addLayout(left)
         right = QVBoxLayout()
         right.setSpacing(4)
-        right.addWidget(Label(look, "Values", 12, 500, "text_tertiary"))
+        self.values_word = Label(look, "Values", 12, 500, "text_tertiary")
+        right.addWidget(self.values_word)
         self.flow = Flow(look)
         right.addWidget(self.flow)
         right.addStretch(1)
@@ -207,6 +212,7 @@ class AxisRow(QWidget, Part):
                 chip.setChecked(value in chosen)
                 chip.toggled.connect(lambda _: self.changed.emit())
                 chips.append(chip)
+        self.values_word.setVisible(bool(chips))
         self.flow.fill(chips)
 
     def _items(self) -> list[MenuItem]:
@@ -254,7 +260,12 @@ class SweepSetup(Card):
         pace.addWidget(self.pace)
         pace.addWidget(self.pace_words, 1)
         self.body.addLayout(pace)
-        self.body.addStretch(1)
+        self.preview = HeatMap(look, legend=False)
+        self.preview.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self.preview.setEnabled(False)
+        self.body.addWidget(self.preview, 1)
+        self.filler = QWidget()
+        self.body.addWidget(self.filler, 1)
         self.summary = Paragraph(look, "", 13, 500, "text")
         self.detail = Paragraph(look, "", 12)
         foot = QHBoxLayout()
@@ -315,6 +326,24 @@ class SweepSetup(Card):
             said += f" {len(plan.skipped)} cannot run: {plan.skipped[0].reason}."
         self.detail.setText(said)
         self.start.setEnabled(True)
+        self._show_preview(plan)
+
+    def _show_preview(self, plan: Plan) -> None:
+        """The picture that will fill: its first plane, with what cannot run."""
+        grid = grid_of(plan)
+        if grid is None:
+            return
+        results = SweepResults()
+        results.look(Recording(), plan, plan.baseline, None)
+        plane = Slice.through(grid, grid.cells[0])
+        metric = metrics(False)[0]
+        self.preview.show_picture(heat_picture(results, plane, plan.implementations[-1], metric, None))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        roomy = self.height() >= _ROOM_FOR_PREVIEW
+        self.preview.setVisible(roomy)
+        self.filler.setVisible(not roomy)
 
     def _rest(self, axes: Sequence[str]) -> str:
         """What stays the same in every cell."""
