@@ -110,7 +110,8 @@ def _between(line: Sequence[Point], before: int, after: int, overtaken: bool) ->
         high = None if high is None else max(high, *reached)
     if overtaken:
         # Certain on both sides: the bounds never reach beyond the two cells that are.
-        low, high = low if low is not None else line[before].at, high if high is not None else line[after].at
+        low = max(low, line[before].at) if low is not None else line[before].at
+        high = min(high, line[after].at) if high is not None else line[after].at
     return Crossover(kind, at, low, high, line[before].at, line[after].at, overtaken)
 
 

@@ -62,8 +62,9 @@ class HeatMap(PaintedChart):
     opened = Signal(int, int)
     ring_radius = _RADIUS
 
-    def __init__(self, look: Look) -> None:
+    def __init__(self, look: Look, legend: bool = True) -> None:
         super().__init__(look, "Speed-up map")
+        self._legend_height = _LEGEND if legend else 0
         self._picture = HeatPicture()
         self._cells: dict[Place, HeatCell] = {}
         self._hovered: Place | None = None
@@ -101,7 +102,7 @@ class HeatMap(PaintedChart):
         left = max((width_of(text, ticks) for text in self._picture.rows), default=10) + 10
         if self._picture.row_title:
             left += 20
-        bottom = 20 + (18 if self._picture.column_title else 0) + _LEGEND
+        bottom = 20 + (18 if self._picture.column_title else 0) + self._legend_height
         return area.adjusted(left, 0, 0, -bottom)
 
     def _pitch(self, plot: QRectF) -> tuple[float, float]:
@@ -142,9 +143,9 @@ class HeatMap(PaintedChart):
             self._ring(painter, self.cell_rect(self._hovered, area), look.colour("control_outline"), 1.5)
         if picture.ringed is not None:
             self._ring(painter, self.cell_rect(picture.ringed, area), look.colour("text"), 2.0)
-        self._legend(
-            painter, QRectF(area.left(), area.bottom() - _LEGEND, area.width(), _LEGEND), plot.left()
-        )
+        if self._legend_height:
+            legend = QRectF(area.left(), area.bottom() - _LEGEND, area.width(), _LEGEND)
+            self._legend(painter, legend, plot.left())
 
     def _axes(self, painter: QPainter, area: QRectF, plot: QRectF, wide: float, high: float) -> None:
         picture, look = self._picture, self.look

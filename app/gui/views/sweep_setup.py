@@ -15,6 +15,7 @@ from app.core.recording import Recording
 from app.core.sweep import SWEEP_MEASURE, grid_of, shown, sweep_plan
 from app.core.time_left import left_words, time_left
 from app.core.workload import Workload
+from app.gui.charts.heat_map import HeatMap
 from app.gui.parts.buttons import Button
 from app.gui.parts.card import Card
 from app.gui.parts.look import Look, Part
