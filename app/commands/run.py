@@ -15,6 +15,8 @@ from app.core.launch import find_profile
 from app.core.plan import ProfileError, read_profile
 from app.core.recording import Recording
 
+TRACES_NAMED = 12
+
 
 def run(arguments: argparse.Namespace) -> int:
     """Measure `arguments.profile`, write what `--out` and `--json` ask for, return the exit code."""
@@ -78,7 +80,10 @@ def write_all(recording: Recording, folder: Path, progress: Progress) -> list[st
         except OSError as error:
             unwritten.append(f"{path}: cannot be written: {error.strerror or error}")
     try:
-        for path in chrome_trace.write_all(recording, folder / "traces"):
+        paths = list(chrome_trace.write_all(recording, folder / "traces"))
+        if len(paths) > TRACES_NAMED:
+            progress.line(f"wrote {folder / 'traces'} ({len(paths)} traces)")
+        for path in paths if len(paths) <= TRACES_NAMED else ():
             progress.line(f"wrote {path}")
     except chrome_trace.TraceExportError as error:
         unwritten.append(str(error).rstrip("."))

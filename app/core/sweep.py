@@ -10,7 +10,6 @@ import msgspec
 
 from app.core.catalog import is_hidden
 from app.core.fields import Field, FieldError, fields_of
-from app.core.messages import Active
 from app.core.plan import MAX_WORKLOADS, Measure, Plan, Skipped
 from app.core.recording import Recording, Status, WorkloadRecord
 from app.core.results import Entry, floor_of, speed_up_of
@@ -333,15 +332,6 @@ def result_of(
 def status_of_baseline(record: WorkloadRecord | None, baseline: str) -> str:
     status = record.status.get(baseline, Status()) if record is not None else Status()
     return f"the baseline was not measured: {status.reason}" if status.reason else ""
-
-
-def active_workload(recording: Recording, plan: Plan | None) -> Workload | None:
-    """The cell that is measured now, as far as the last announcement tells."""
-    active: Active | None = recording.active
-    if plan is None or recording.plan is not plan or active is None or recording.finished:
-        return None
-    index = active.workload
-    return plan.workloads[index] if index < len(plan.workloads) else None
 
 
 def is_finished(record: WorkloadRecord | None) -> bool:

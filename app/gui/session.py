@@ -309,7 +309,7 @@ class Session(QObject):
         """The sweep of what is shown: a file's, or this session's."""
         if self._viewed is not None:
             return recorded(self._viewed, self._resume_obstacle(self._viewed))
-        return self._sweep.status(self.live, self._clock()) if self._sweep is not None else None
+        return self._sweep.status(self._clock()) if self._sweep is not None else None
 
     def _run_sweep(self) -> None:
         sweep = self._sweep
@@ -347,7 +347,8 @@ class Session(QObject):
             return ""
         changes = resuming.environment_changes(opened.environment, self.environment, plan)
         said = [resuming.sentence(changes)] if changes else []
-        if resuming.is_other_build(opened.environment, self.live.build.loaded_key or ""):
+        loaded = self.live.build.loaded_key
+        if loaded is not None and resuming.is_other_build(opened.environment, loaded):
             said.append("the extension is another build")
         return "; ".join(said)
 
@@ -366,9 +367,11 @@ class Session(QObject):
             for message in journal.messages_of(opened):
                 self._keep(message)
         before, fresh = opened.build.loaded_key, self.live.build
-        if before is not None and fresh.loaded_key is not None and before != fresh.loaded_key:
-            opened.set_aside(before)
-        opened.build, opened.finished = fresh, False
+        if fresh.loaded_key is not None:
+            if before is not None and before != fresh.loaded_key:
+                opened.set_aside(before)
+            opened.build = fresh
+        opened.finished = False
         self._viewed, self.viewing = None, None
         self.live, self.saved = opened, False
         self._generation = max(self._generation, opened.generation)

@@ -9,7 +9,7 @@ from app.core import messages as m
 from app.core.plan import Plan
 from app.core.recording import Recording
 from app.core.supervision import Exclusions
-from app.core.sweep import active_workload, finished_cells
+from app.core.sweep import finished_cells
 from app.core.time_left import CellClock
 from app.core.workload import Workload
 
@@ -103,9 +103,10 @@ class SweepRun:
         if self.is_active:
             self.state = "stopped"
 
-    def status(self, recording: Recording, now_s: float) -> SweepStatus:
+    def status(self, now_s: float) -> SweepStatus:
         left = self.clock.left_s(now_s) if self.is_active else None
-        active = active_workload(recording, self.plan) if self.is_active else None
+        due = self.plan.workloads[self.next : self.next + 1] if self.is_active else ()
+        active = next(iter(due), None)
         return SweepStatus(self.plan, self.state, self.next, left, active)
 
 

@@ -10,16 +10,15 @@ from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QFont, QKeyEvent, QMouseEvent, QPainter, QPen
 
 from app.core.sweep import CellState
-from app.gui.charts.heat_scale import HeatScale
+from app.gui.charts.heat_scale import HeatScale, ink_on
 from app.gui.charts.painted import PaintedChart
 from app.gui.charts.painting import CENTRE, LEFT, RIGHT, hatched, width_of, write
 from app.gui.icons import draw_icon
 from app.gui.parts.look import Look
-from app.gui.theme import on
 
 _GAP, _RADIUS = 2.0, 4.0
 _LEGEND = 34
-_MOST_WIDE, _MOST_HIGH = 132.0, 76.0
+_MOST_WIDE, _MOST_HIGH = 132.0, 92.0
 
 RATIOS = HeatScale.of_ratios(())
 
@@ -188,7 +187,7 @@ class HeatMap(PaintedChart):
             painter.setPen(Qt.PenStyle.NoPen)
             painter.setBrush(fill)
             painter.drawRoundedRect(box, _RADIUS, _RADIUS)
-            self._number(painter, box, cell.text, on(fill))
+            self._number(painter, box, cell.text, ink_on(fill))
             return
         if cell.state == "unsure" and cell.value is not None:
             painter.setPen(Qt.PenStyle.NoPen)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from PySide6.QtGui import QColor
 
-from app.gui.theme import Theme
+from app.gui.theme import Theme, contrast
 
 LEAST_LOSS, LEAST_GAIN = 0.8, 4.6
 """The ends of the scale where the data stay within: a difference of 2 % must not look like one of 80 %."""
@@ -60,6 +60,12 @@ class HeatScale:
             if len(ticks) == 3 and self.high >= 32:
                 step = 4.0
         return tuple(ticks)
+
+
+def ink_on(fill: QColor) -> QColor:
+    """Pure black or white: the better of the two is never below 4.5:1, whatever the fill."""
+    black, white = QColor("#000000"), QColor("#FFFFFF")
+    return black if contrast(black, fill) >= contrast(white, fill) else white
 
 
 def _mixed(stops: tuple[str, ...], share: float) -> QColor:

@@ -48,6 +48,7 @@ class MapCard(ChartCard):
         self._row.setContentsMargins(0, 0, 0, 8)
         self._row.setSpacing(10)
         self.body.insertWidget(1, self.third)
+        self.body.setStretchFactor(chart, 1)
         self.choices: list[Segmented] = []
         self._axes: tuple[Axis, ...] = ()
 

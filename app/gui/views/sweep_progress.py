@@ -45,9 +45,12 @@ class SweepProgress(QWidget, Part):
         self.cancel.setVisible(under_way)
         self.resume.setVisible(state in ("paused", "stopped", "recorded") and not complete)
         self.new.setVisible(not under_way)
+        resume_word = (
+            "Resume" if not status.obstacle else "Anyway" if self.look.small else "Resume all the same"
+        )
         for button, word, icon in (
             (self.pause, "Pause", "pause"),
-            (self.resume, "Resume all the same" if status.obstacle else "Resume", "play"),
+            (self.resume, resume_word, "play"),
             (self.cancel, "Cancel", "cross"),
             (self.new, "New sweep", "sweep"),
         ):
@@ -70,6 +73,6 @@ def progress_words(status: SweepStatus, short: bool = False) -> str:
         return f"{done} · {left.replace('about ', '≈ ') if short else left}"
     if status.state == "paused":
         return f"{done} · paused"
-    if not status.is_complete and status.state in ("stopped", "recorded"):
+    if not short and not status.is_complete and status.state in ("stopped", "recorded"):
         return f"{done} · {'not finished' if status.state == 'recorded' else 'stopped'}"
     return done
