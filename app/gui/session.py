@@ -475,7 +475,8 @@ class Session(QObject):
             now_s=now_s,
             window_s=window_s,
             running=self.running,
-            paused=self.paused and self.viewing is None,
+            # While a sweep is under way nothing is measured live: what is shown is of a moment that has passed.
+            paused=(self.paused or self._is_sweeping) and self.viewing is None,
             stale_s=self.stale_s,
             recorded=self.viewing is not None,
             sweep=self.sweep_status(),

@@ -181,7 +181,9 @@ class MainWindow(QWidget):
                 self.setGeometry(rect)
         if self.preferences.maximised:
             self.setWindowState(Qt.WindowState.WindowMaximized)
-        self.tabs.go_to(self.preferences.tab)
+        status = self.session.snapshot(None).sweep
+        broke_off = status is not None and status.state == "recorded" and not status.is_complete
+        self.tabs.go_to(SWEEP if broke_off else self.preferences.tab)
         self._apply_look(self.look)
 
     # ---- looks -----------------------------------------------------------------------------------------
@@ -290,9 +292,9 @@ class MainWindow(QWidget):
         self.refresh()
 
     def open_sweep(self) -> None:
-        """The Sweep tab, where a new one is set up unless one is there to be looked at."""
+        """The Sweep tab, with the focus on what is most likely wanted there."""
         self.tabs.go_to(SWEEP)
-        self.sweep.map.setFocus()
+        self.sweep.next_step().setFocus(Qt.FocusReason.TabFocusReason)
 
     def _measure(self, workload: Workload) -> None:
         self._known_workload = workload

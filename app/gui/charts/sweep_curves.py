@@ -153,8 +153,10 @@ class SweepCurves(PaintedChart):
             word = f"{value_label(tick)}×" if picture.is_ratio else time_label(tick)
             place = QRectF(plot.left() - _LEFT, y - 8, _LEFT - 8, 16)
             write(painter, place, word, font, look.colour("text_tertiary"), RIGHT)
-        last = -1e9
-        for tick in picture.ticks:
+        taken: list[QRectF] = []
+        # The ends of the axis are named first, then whatever finds room between them.
+        ends = (picture.ticks[0], picture.ticks[-1], picture.selected)
+        for tick in sorted(picture.ticks, key=lambda value: value not in ends):
             x = round(self._x(tick, plot)) + 0.5
             painter.setPen(QPen(look.colour("grid"), 1))
             painter.drawLine(QPointF(x, plot.top()), QPointF(x, plot.bottom()))
@@ -162,10 +164,10 @@ class SweepCurves(PaintedChart):
             here = picture.selected == tick
             used = look.font(11, 700) if here else font
             half = width_of(word, used) / 2 + 1
-            if x - half < last + 4:
-                continue
-            last = x + half
             place = QRectF(x - half, plot.bottom() + 5, 2 * half, 16)
+            if any(place.adjusted(-3, 0, 3, 0).intersects(other) for other in taken):
+                continue
+            taken.append(place)
             role = "text" if here else "text_tertiary"
             write(painter, place, word, used, look.colour(role), CENTRE, may_elide=True)
         painter.setPen(QPen(look.colour("strong_line"), 1))

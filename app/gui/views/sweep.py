@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from PySide6.QtCore import QSize, Signal
+from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QWidget
 
@@ -161,6 +161,13 @@ class SweepView(View):
         self._setting_up = wanted
         self._redraw()
 
+    def next_step(self) -> QWidget:
+        """What there is to do here: start a sweep, go on with one, or move about in the map."""
+        if self.setup.isVisible():
+            return self.setup.start
+        resume = self.map_card.progress.resume
+        return resume if resume.isVisible() else self.map
+
     # ---- drawing ---------------------------------------------------------------------------------------
 
     def _redraw(self) -> None:
@@ -193,7 +200,14 @@ class SweepView(View):
         results = self.results.results(self._implementation)
         self.unclaimed.can_measure = not snapshot.recorded
         self.unclaimed.show_results(results, len(grid), status.is_complete)
-        self.map_card.progress.show_status(status)
+        progress = self.map_card.progress
+        focused = any(button.hasFocus() for button in progress.buttons)
+        progress.show_status(status)
+        if focused and not any(button.isVisible() and button.hasFocus() for button in progress.buttons):
+            # The button that was pressed has gone: the focus stays with what took its place.
+            (progress.pause if progress.pause.isVisible() else self.map).setFocus(
+                Qt.FocusReason.TabFocusReason
+            )
         self._arrange()
 
     def _show_setup(self, snapshot: Snapshot, grid: Grid | None) -> None:
@@ -335,6 +349,8 @@ class SweepView(View):
         self._setting_up = False
         self.selected = None
         self.start_requested.emit(plan)
+        if self.map.isVisible():
+            self.map.setFocus(Qt.FocusReason.TabFocusReason)
 
     def _cell_at(self, column: int, row: int) -> Cell | None:
         grid = self.results.grid
