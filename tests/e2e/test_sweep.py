@@ -42,7 +42,7 @@ def test_a_sweep_survives_kill_9_of_the_worker_and_of_the_window(
     worker = first.child("worker")
     assert worker is not None
     worker.kill()
-    first.wait_until(lambda: done(first) >= 4, 120)
+    first.wait_until(lambda: done(first) >= 3, 120)
     first.screenshot("sweep-running")
     first.process.send_signal(signal.SIGKILL)
     first.process.wait(10)
@@ -50,7 +50,7 @@ def test_a_sweep_survives_kill_9_of_the_worker_and_of_the_window(
     left = journal_of(first)
     assert left.sweep is not None
     finished = finished_cells(left.sweep, left)
-    assert finished >= 4
+    assert finished >= 3
     before = {w: counts(left)[w] for w in left.sweep.workloads[:finished]}
     pids = {pid for r in left.records for pid in r.sampler_pids}
     assert len(pids) == 2
@@ -58,12 +58,11 @@ def test_a_sweep_survives_kill_9_of_the_worker_and_of_the_window(
     (path,) = (first.data / "unsaved").glob("*.jsonl")
     second = launch(str(path), "--theme", "light")
     second.wait_for_window()
-    second.wait_until(lambda: second.child("worker") is not None, 60)
-    second.wait_until(lambda: _is_ready(second), 60)
+    second.wait_until(lambda: any(isinstance(t, m.BuildFinished) for t in second.messages()), 90)
     second.key("ctrl+shift+s")
     second.screenshot("sweep-restored")
     second.key("space")
-    second.wait_until(lambda: _finished(second) >= finished + 2, 180)
+    second.wait_until(lambda: _finished(second) >= finished + 1, 180)
     second.screenshot("sweep-resumed")
     code, _ = second.close()
     assert code == 0
@@ -71,11 +70,6 @@ def test_a_sweep_survives_kill_9_of_the_worker_and_of_the_window(
     again = replay(kept)[0]
     assert again.sweep is not None
     assert {w: counts(again)[w] for w in before} == before
-
-
-def _is_ready(application: Application) -> bool:
-    worker = application.child("worker")
-    return worker is not None and sum(worker.cpu_times()[:2]) > 3.0
 
 
 def _finished(application: Application) -> int:
