@@ -14,6 +14,7 @@ from app.core.plan import Plan
 from app.core.recording import Recording
 from app.core.results import Entry, entries_of
 from app.core.time_left import CellClock, left_words
+from app.core.workload import Workload
 
 LINE_S = 0.2
 
@@ -115,7 +116,8 @@ class Progress:
         workload = recording.plan.workloads[message.workload]
         count = len(recording.plan.workloads)
         where = f"{message.workload + 1}/{count} " if count > 1 else ""
-        said = [f"{where}{workload.label}", f"round {message.samples[-1].round + 1:,}"]
+        known = _known(recording, workload)
+        said = [f"{where}{workload.label}", f"round {message.samples[-1].round + 1:,}{known}"]
         left = self._left(message.workload) if count > 1 else []
         self.status(" · ".join([*said, *left]))
 
@@ -129,6 +131,17 @@ class Progress:
         import shutil
 
         return shutil.get_terminal_size().columns
+
+
+def _known(recording: Recording, workload: Workload) -> str:
+    """How well the speed-ups are known, beside what was asked, and how much of the time is spent."""
+    record = recording.record_for(workload)
+    stands = record.standing if record is not None else None
+    if stands is None:
+        return ""
+    width = "no interval yet" if stands.precision is None else f"±{text.percent(stands.precision, 1)}"
+    spent = f"{min(stands.spent_s, stands.limit_s):.0f} of at most {stands.limit_s:.0f} s"
+    return f" · {width}, asked ±{text.percent(stands.target, 1)} · {spent}"
 
 
 def table(recording: Recording) -> str:

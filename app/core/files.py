@@ -227,7 +227,8 @@ def _restore(stored: StoredRecording) -> Recording:
         recording.sweep = stored.profile
     recording.events = list(stored.events)
     recording.notices = list(stored.notices)
-    recording.telemetry = list(stored.telemetry)
+    for reading in stored.telemetry:
+        recording.restore_telemetry(reading)
     recording.finished = True
     for message in stored.build:
         recording.build.apply(message)

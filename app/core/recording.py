@@ -9,6 +9,8 @@ import msgspec
 from app.core import messages as m
 from app.core.build import BuildState
 from app.core.catalog import CONTENDERS, TWIN, twin_of
+from app.core.criteria import Standing
+from app.core.disturbance import Strain, strain_of
 from app.core.environment import Environment
 from app.core.measurements import Accuracy, Counts, Memory, State
 from app.core.plan import Plan
@@ -52,6 +54,9 @@ class WorkloadRecord:
         self.sampler_pids: set[int] = set()
         self.profiler_pids: set[int] = set()
         self.stopped_because: str | None = None
+        self.standing: Standing | None = None
+        self.strains: list[Strain] = []
+        """The machine's, shared by all records of a recording."""
         self.version = 0
         """Grows with every change: what was derived from an older one is out of date."""
         self._source: tuple[int, int] | None = None
@@ -120,6 +125,7 @@ class Recording:
         self.records: list[WorkloadRecord] = []
         self.build = BuildState()
         self.telemetry: list[m.Telemetry] = []
+        self.strains: list[Strain] = []
         self.events: list[Event] = []
         self.notices: list[m.Notice] = []
         self.fatal: m.Fatal | None = None
@@ -149,6 +155,7 @@ class Recording:
         record = self.record_for(workload)
         if record is None:
             record = WorkloadRecord(workload)
+            record.strains = self.strains
             self.records.append(record)
         return record
 
@@ -273,6 +280,8 @@ class Recording:
         elif isinstance(message, m.WorkloadDone):
             record.stopped_because = message.stopped_because
             self.active = None
+        elif isinstance(message, m.Progress):
+            record.standing = message.standing
 
     def _apply_build(self, message: m.BuildMessage) -> None:
         before = self.build.loaded_key
@@ -311,5 +320,13 @@ class Recording:
             self.note(reading.at_s, "on battery", "warning")
         if last is not None and not last.gpu_throttled and reading.gpu_throttled:
             self.note(reading.at_s, "GPU throttled", "warning")
+        self.restore_telemetry(reading)
+
+    def restore_telemetry(self, reading: m.Telemetry) -> None:
+        """Keep a reading, and what it says of the samples taken since the one before."""
+        strain = strain_of(reading, self.telemetry[-1] if self.telemetry else None)
+        if strain is not None:
+            self.strains.append(strain)
+            del self.strains[:-TELEMETRY_KEPT]
         self.telemetry.append(reading)
         del self.telemetry[:-TELEMETRY_KEPT]

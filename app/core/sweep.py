@@ -323,6 +323,9 @@ def result_of(
         return Result(cell, "wrong", entry.verdict_reason or "wrong result", entry)
     if entry.implementation == entry.baseline:
         return Result(cell, "measured", "", entry)
+    if entry.verdict in (None, "unsure") and not is_finished(record):
+        # A few samples of another occasion: what is not measured to its end is not undecided yet.
+        return Result(cell, "waiting", "", entry)
     if entry.verdict is None:
         reason = status_of_baseline(record, entry.baseline)
         return Result(cell, "unsure", reason or "there is no speed-up: the baseline was not measured", entry)

@@ -12,12 +12,11 @@
 #include <cmath>
 
 #include "attention.h"
+#include "products.h"
 #include "views.h"
 
 namespace attnscope {
-namespace {
 
-// Which of q, k, v need a gradient of their own: for x all, for a weight or bias those it belongs to.
 std::array<bool, 3> needed_parts(const Wanted& wanted) {
   std::array<bool, 3> needed{wanted.x, wanted.x, wanted.x};
   for (const auto* flags : {&wanted.in_weights, &wanted.in_biases}) {
@@ -31,6 +30,47 @@ std::array<bool, 3> needed_parts(const Wanted& wanted) {
   }
   return needed;
 }
+
+void append_projection_gradients(
+    std::vector<Tensor>& grads,
+    at::TensorList parts,       // one [R, 3E] or three [R, E], rows may lie apart
+    const Tensor& x,            // [B, S, E]
+    at::TensorList in_weights,  // one [3E, E] or three [E, E]
+    const Wanted& wanted) {
+  if (wanted.x) {
+    Tensor dx = at::mm(parts[0], in_weights[0]);
+    for (size_t i = 1; i < parts.size(); ++i) {
+      dx.addmm_(parts[i], in_weights[i]);
+    }
+    grads.push_back(strided_view(dx, x.sizes(), {x.size(1) * x.size(2), x.size(2), 1}, 0));
+  }
+  const Tensor rows = as_rows(x);
+  for (size_t i = 0; i < parts.size(); ++i) {
+    if (wanted.in_weights[i]) {
+      grads.push_back(at::mm(transposed(parts[i]), rows));
+    }
+  }
+  for (size_t i = 0; i < parts.size(); ++i) {
+    if (wanted.in_biases[i]) {
+      grads.push_back(at::sum(parts[i], 0));
+    }
+  }
+}
+
+void append_output_gradients(
+    std::vector<Tensor>& grads,
+    const Tensor& dy,  // [R, E]
+    const Tensor& c,   // [R, E]
+    const Wanted& wanted) {
+  if (wanted.out_weight) {
+    grads.push_back(at::mm(transposed(dy), c));
+  }
+  if (wanted.out_bias) {
+    grads.push_back(at::sum(dy, 0));
+  }
+}
+
+namespace {
 
 // dq, dk, dv [3, B*H, S, D], contiguous; parts not needed are left unset.
 Tensor attention_backward(
@@ -118,36 +158,16 @@ std::vector<Tensor> aten_backward(
   if (needed[0] || needed[1] || needed[2]) {
     const Tensor dc = split_heads(at::mm(dy, out_weight), batch, seq_len, num_heads);
     const Tensor dqkv = merge_projection(attention_backward(dc, qkv, p, needed), batch, seq_len, num_heads);
-    const auto parts = static_cast<int64_t>(in_weights.size());
-    const int64_t width = 3 * embed_dim / parts;
-    const auto columns = [&](int64_t i) {  // [R, width]
-      return parts == 1 ? dqkv : strided_view(dqkv, {count, width}, {3 * embed_dim, 1}, i * width);
-    };
-    if (wanted.x) {
-      Tensor dx = at::mm(columns(0), in_weights[0]);
-      for (int64_t i = 1; i < parts; ++i) {
-        dx.addmm_(columns(i), in_weights[static_cast<size_t>(i)]);
-      }
-      grads.push_back(strided_view(dx, {batch, seq_len, embed_dim}, {seq_len * embed_dim, embed_dim, 1}, 0));
-    }
-    const Tensor rows = as_rows(x);
-    for (size_t i = 0; i < wanted.in_weights.size(); ++i) {
-      if (wanted.in_weights[i]) {
-        grads.push_back(at::mm(transposed(columns(static_cast<int64_t>(i))), rows));
+    std::vector<Tensor> parts{dqkv};
+    if (in_weights.size() == 3) {
+      parts.clear();
+      for (int64_t i = 0; i < 3; ++i) {
+        parts.push_back(strided_view(dqkv, {count, embed_dim}, {3 * embed_dim, 1}, i * embed_dim));
       }
     }
-    for (size_t i = 0; i < wanted.in_biases.size(); ++i) {
-      if (wanted.in_biases[i]) {
-        grads.push_back(at::sum(columns(static_cast<int64_t>(i)), 0));
-      }
-    }
+    append_projection_gradients(grads, parts, x, in_weights, wanted);
   }
-  if (wanted.out_weight) {
-    grads.push_back(at::mm(transposed(dy), c));
-  }
-  if (wanted.out_bias) {
-    grads.push_back(at::sum(dy, 0));
-  }
+  append_output_gradients(grads, dy, c, wanted);
   return grads;
 }
 

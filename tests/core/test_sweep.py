@@ -177,6 +177,18 @@ def test_a_wrong_result_shows_no_speed_up() -> None:
     assert state(plan, made, 0) == "wrong"
 
 
+def test_a_cell_of_which_a_little_is_known_is_not_undecided_before_its_end() -> None:
+    plan = sweep_plan(BASE, {"seq_len": [16, 32]}, NAMES, "native")
+    made = measured(plan, 1)
+    record = made.record_for(plan.workloads[0])
+    assert record is not None
+    record.series.pop("@twin:native")
+    record.version += 1
+    assert state(plan, made, 0) == "unsure"
+    record.stopped_because = None
+    assert state(plan, made, 0) == "waiting"
+
+
 def test_a_contender_that_fails_or_is_not_supported_says_why() -> None:
     plan = sweep_plan(BASE, {"seq_len": [16, 32]}, NAMES, "native")
     made = measured(plan, 2)
