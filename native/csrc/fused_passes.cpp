@@ -223,6 +223,7 @@ std::vector<Tensor> fused_backward(
     const Tensor dqkv =
         attention_gradients(kernels, x, dc, qkv.stride(1) == 1 ? qkv : qkv.contiguous(), stats.contiguous(),
                             num_heads, causal, needed);
+    dc.reset();  // before dx takes as much
     const auto parts = static_cast<int64_t>(in_weights.size());
     const int64_t width = 3 * embed_dim / parts;
     const auto columns = [&](size_t i) {  // [R, width]

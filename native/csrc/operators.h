@@ -75,7 +75,7 @@ using StepSignature = Tensor(
 SelfAttentionSignature self_attention_autograd;
 PackedSignature self_attention_packed_autograd;
 
-SelfAttentionSignature self_attention_composed;  // in ATen calls that every transform knows: see second_order.cpp
+SelfAttentionSignature self_attention_composed;  // in ATen calls that every transform knows: see aten_level.cpp
 PackedSignature self_attention_packed_composed;
 
 SelfAttentionSignature self_attention_autocast_cpu;

@@ -96,9 +96,9 @@ struct FusedStep {
 
   void attend(int64_t head) const {
     for (int64_t piece = 0; piece < args.piece_count; ++piece) {
-      kernels.attend(args, head, piece);
+      kernels.step->attend(args, head, piece);
     }
-    kernels.merge(args, head);
+    kernels.step->merge(args, head);
   }
 };
 
