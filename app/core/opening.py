@@ -58,6 +58,7 @@ class _Unlined(msgspec.Struct, frozen=True):
     notices: msgspec.Raw = msgspec.Raw(b"[]")
     telemetry: msgspec.Raw = msgspec.Raw(b"[]")
     build: msgspec.Raw = msgspec.Raw(b"[]")
+    sweep: msgspec.Raw = msgspec.Raw(b"null")
 
 
 class Opening:
