@@ -76,6 +76,12 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument(
         "--out", type=Path, metavar="DIR", help="write recording.json, samples.csv, traces/ and report.html"
     )
+    run.add_argument(
+        "--resume", action="store_true", help="go on with a run that broke off in --out DIR, cell by cell"
+    )
+    run.add_argument(
+        "--resume-anyway", action="store_true", help="the same, on another machine or other software too"
+    )
     run.add_argument("--json", action="store_true", help="one JSON document on stdout and nothing else")
     run.add_argument("--quiet", action="store_true", help="no progress on stderr")
     _add_comparing_flags(run, "the result")

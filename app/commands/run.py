@@ -7,16 +7,17 @@ from pathlib import Path
 
 from app.commands import against, streams
 from app.commands.exits import INPUT, INTERRUPTED, MISSING, OK, WRONG, CommandError
+from app.commands.measuring import Measuring
 from app.commands.progress import Progress, table
-from app.commands.worker_process import WorkerProcess
-from app.core import messages as m
+from app.commands.run_journal import RunJournal
 from app.core.change import Basis
 from app.core.comparison import compare
 from app.core.files import document_of, write_atomically
 from app.core.launch import find_profile
-from app.core.plan import DeviceError, Plan, ProfileError, on_devices, read_profile
+from app.core.plan import ProfileError, read_profile
 from app.core.recording import Recording
-from app.core.supervision import Supervisor, describe_exit
+
+TRACES_NAMED = 12
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -31,13 +32,17 @@ def run(arguments: argparse.Namespace) -> int:
     if out is not None:
         _make_folder(out)
     progress = Progress(quiet=arguments.quiet)
-    recording = Recording()
+    journal = RunJournal(out, arguments.resume or arguments.resume_anyway, arguments.resume_anyway, progress)
+    recording = journal.earlier or Recording()
     interrupted = completed = False
     try:
         with streams.ends_are_interrupts():
-            completed = _measure(plan, recording, progress)
+            completed = Measuring(plan, recording, progress, journal).run()
     except KeyboardInterrupt:
         interrupted = True
+    except CommandError:
+        journal.close(remove=False)
+        raise
     with streams.no_interrupts():
         if interrupted:
             kept = "keeping what was measured" if recording.sample_count else "nothing was measured yet"
@@ -52,6 +57,8 @@ def run(arguments: argparse.Namespace) -> int:
         )
         if held is not None and out is not None:
             unwritten += held.write(out, progress)
+        if journal.close(remove=completed and not unwritten):
+            progress.line("the same command with --resume goes on from here")
         # Last what may fail, and said after the result is on stdout: that must not be lost as well.
         if arguments.json:
             more = held.document() if held is not None else {}
@@ -126,7 +133,10 @@ def write_all(recording: Recording, folder: Path, progress: Progress) -> list[st
         except OSError as error:
             unwritten.append(f"{path}: cannot be written: {error.strerror or error}")
     try:
-        for path in chrome_trace.write_all(recording, folder / "traces"):
+        paths = list(chrome_trace.write_all(recording, folder / "traces"))
+        if len(paths) > TRACES_NAMED:
+            progress.line(f"wrote {folder / 'traces'} ({len(paths)} traces)")
+        for path in paths if len(paths) <= TRACES_NAMED else ():
             progress.line(f"wrote {path}")
     except chrome_trace.TraceExportError as error:
         unwritten.append(str(error).rstrip("."))
@@ -140,55 +150,6 @@ def exit_code(recording: Recording) -> int:
     if recording.build.state == "failed" or not any(record.series for record in recording.records):
         return MISSING
     return OK
-
-
-def _measure(plan: Plan, recording: Recording, progress: Progress) -> bool:
-    """Measure into `recording`; False where it was given up, since its workers died again and again."""
-    supervisor = Supervisor()
-    excluded: dict[str, str] = {}
-    careful = False
-    generation = 0
-    done = 0
-    while not recording.finished:
-        with WorkerProcess() as worker:
-            progress.status("loading torch")
-            while (message := worker.next()) is not None:
-                before = recording.finished
-                recording.apply(message)
-                progress.message(message, recording)
-                if isinstance(message, m.Ready):
-                    plan = _on_devices(plan, message)
-                    generation += 1
-                    start = m.Start(
-                        generation, plan, careful=careful, excluded=dict(excluded), first_workload=done
-                    )
-                    recording.begin(start)
-                    worker.send(start)
-                elif isinstance(message, m.Fatal):
-                    raise CommandError(MISSING, message.sentence)
-                elif isinstance(message, m.WorkloadDone) and message.generation == generation:
-                    done = message.workload + 1
-                if recording.finished and not before:
-                    return True
-            recording.build.abandoned()
-            decision = supervisor.worker_died(worker.exit_status, recording.active)
-            if recording.environment is None and not decision.restart:
-                last = next(iter(reversed(worker.stderr_lines)), "")
-                raise CommandError(MISSING, f"the worker {describe_exit(worker.exit_status)}: {last}")
-        progress.line(f"warning: {decision.sentence}")
-        careful = decision.careful
-        if decision.blamed is not None:
-            excluded[decision.blamed] = decision.sentence
-        if not decision.restart:
-            recording.finished = True
-    return False
-
-
-def _on_devices(plan: Plan, ready: m.Ready) -> Plan:
-    try:
-        return on_devices(plan, ready.environment)
-    except DeviceError as error:
-        raise CommandError(MISSING, str(error)) from None
 
 
 def _make_folder(folder: Path) -> None:

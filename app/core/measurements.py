@@ -131,3 +131,24 @@ class Memory(msgspec.Struct, frozen=True):
 
 
 State = Literal["waiting", "preparing", "ready", "unavailable", "failed"]
+
+StoppedBecause = Literal["target_ci", "max_seconds", "drift", "no_contender"]
+
+
+class Standing(msgspec.Struct, frozen=True):
+    """Where measuring stands: why it may stop, or how far it has come.
+
+    `precision` is the widest interval's half-width as a share of its speed-up; null while one has no interval.
+    """
+
+    stop: StoppedBecause | None
+    precision: float | None
+    target: float
+    spent_s: float
+    limit_s: float
+
+    @property
+    def share(self) -> float:
+        """How much of the way is behind, from 0 to 1: evidence grows with time, an interval's width with its root."""
+        known = 0.0 if not self.precision else min(1.0, (self.target / self.precision) ** 2)
+        return max(known, min(1.0, self.spent_s / self.limit_s))

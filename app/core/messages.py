@@ -10,9 +10,8 @@ from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 
-from app.core.criteria import Standing, StoppedBecause
 from app.core.environment import Environment
-from app.core.measurements import Accuracy, Counts, Memory, State
+from app.core.measurements import Accuracy, Counts, Memory, Standing, State, StoppedBecause
 from app.core.peaks import Peaks
 from app.core.plan import Plan
 

@@ -59,6 +59,7 @@ class _Unlined(msgspec.Struct, frozen=True):
     notices: msgspec.Raw = msgspec.Raw(b"[]")
     telemetry: msgspec.Raw = msgspec.Raw(b"[]")
     build: msgspec.Raw = msgspec.Raw(b"[]")
+    sweep: msgspec.Raw = msgspec.Raw(b"null")
 
 
 class Opening:
@@ -235,6 +236,8 @@ class Opening:
             raise self._refused(f"cannot be used: {recording.faults[0]}, and no sample is left")
         for record in recording.records:
             record.restore_rounds()
+        if recording.sweep is None and recording.plan is not None and len(recording.plan.workloads) > 1:
+            recording.sweep = recording.plan
         recording.finished = True
         recording.show_first()
 

@@ -9,10 +9,9 @@ import msgspec
 from app.core import messages as m
 from app.core.build import BuildState
 from app.core.catalog import CONTENDERS, TWIN, twin_of
-from app.core.criteria import Standing
 from app.core.disturbance import Strain, strain_of
 from app.core.environment import Environment
-from app.core.measurements import Accuracy, Counts, Memory, State
+from app.core.measurements import Accuracy, Counts, Memory, Standing, State
 from app.core.peaks import merged
 from app.core.plan import Cache, Plan
 from app.core.series import Series
@@ -129,6 +128,8 @@ class Recording:
     def __init__(self) -> None:
         self.environment: Environment | None = None
         self.plan: Plan | None = None
+        self.sweep: Plan | None = None
+        """The plan of several workloads that was measured last; live measuring leaves it as it is."""
         self.records: list[WorkloadRecord] = []
         self.build = BuildState()
         self.telemetry: list[m.Telemetry] = []
@@ -144,14 +145,15 @@ class Recording:
         self.finished = False
         self.active: m.Active | None = None
         self._cells: dict[Cell, WorkloadRecord] = {}
+        self._shown: WorkloadRecord | None = None
         self._told: Environment | None = None
         self._is_replaced = False
         """The worker holds an older build than the latest: it ends, and its last words are not of this one."""
 
     @property
     def current(self) -> WorkloadRecord | None:
-        """The record that samples go to now, in live mode the one shown."""
-        return self._cells.get(Cell(self.generation, 0))
+        """The record that is shown: the one that samples go to now, unless `show` named another."""
+        return self._shown or self._cells.get(Cell(self.generation, 0))
 
     @property
     def sample_count(self) -> int:
@@ -182,11 +184,27 @@ class Recording:
         self.finished = False
         self.active = None
         self._is_replaced = False
+        self._shown = None
+        if len(start.plan.workloads) > 1:
+            self.sweep = start.plan
         self._complete_environment()
+        # Only the newest generation's are looked up; a sweep of hours starts many.
+        self._cells = {}
+        cache = start.plan.measure.cache
+        known = {(record.workload, record.cache): record for record in self.records}
         for index, workload in enumerate(start.plan.workloads):
-            record = self.add_record(workload, start.plan.measure.cache)
+            record = known.get((workload, cache))
+            if record is None:
+                record = WorkloadRecord(workload, cache)
+                record.strains = self.strains
+                self.records.append(record)
             self._cells[Cell(start.generation, index)] = record
+            if index < start.first_workload:
+                # Done by an earlier start: what became of it stays.
+                continue
             record.version += 1
+            if not start.live:
+                record.stopped_because = None
             if start.anew:
                 record.forget()
             for name in start.plan.implementations:
@@ -242,9 +260,9 @@ class Recording:
         )
 
     def show(self, record: WorkloadRecord) -> None:
-        """Make one of the records the current one."""
+        """Make one of the records the current one, until the next `begin`. Samples go where they went."""
         self.generation = max(self.generation, 0)
-        self._cells[Cell(self.generation, 0)] = record
+        self._shown = record
 
     def show_latest(self) -> None:
         """Make the record of the last `Start` the current one, as it was when the session ended."""
@@ -300,9 +318,9 @@ class Recording:
         self._is_replaced = message.needs_new_worker
         self._complete_environment()
         if before is not None and before != message.key:
-            self._set_aside(before)
+            self.set_aside(before)
 
-    def _set_aside(self, key: str) -> None:
+    def set_aside(self, key: str) -> None:
         """Keep what an older build measured beside the new one's, under a name that says so."""
         for record in self.records:
             record.version += 1

@@ -69,6 +69,7 @@ PARTS: dict[str, Any] = {
     "notices": list[m.Notice],
     "telemetry": list[m.Telemetry],
     "build": list[m.BuildMessage],
+    "sweep": Plan | None,
 }
 """Everything but the results, in the order in which it stands in the file."""
 
@@ -135,6 +136,8 @@ def _held(recording: Recording) -> Recording:
 
 
 def _parts(recording: Recording) -> dict[str, Any]:
+    # Where `profile` is what was measured live beside it.
+    apart = recording.sweep is not None and recording.sweep != recording.plan
     return {
         "environment": recording.environment,
         "profile": recording.plan,
@@ -146,6 +149,7 @@ def _parts(recording: Recording) -> dict[str, Any]:
         "notices": list(recording.notices),
         "telemetry": list(recording.telemetry),
         "build": list(recording.build.messages),
+        **({"sweep": recording.sweep} if apart else {}),
     }
 
 

@@ -6,9 +6,10 @@ from collections.abc import Generator
 
 import numpy as np
 
-from app.core.criteria import WARM_UP_LIMIT, Standing, StoppedBecause, moved, standing, warm_up_of
+from app.core.criteria import WARM_UP_LIMIT, moved, standing, warm_up_of
 from app.core.environment import Device
 from app.core.evidence import kept, pairs
+from app.core.measurements import Standing, StoppedBecause
 from app.core.messages import Progress, RunDone, Sample, WorkloadDone
 from app.core.series import Series
 from app.core.statistics import SpeedUp, median_interval, speed_up

@@ -47,6 +47,7 @@ class Commands(QObject):
             "restart": session.restart,
             "profile": session.profile_now,
             "build": lambda: session.build(False),
+            "sweep": window.open_sweep,
             "export": self.open_export_menu,
             "open": self.open_file,
             "compare": self.comparing.begin,

@@ -31,6 +31,10 @@ def export_items(
         MenuItem("recording", "Recording", nothing, "Ctrl+S", "file", enabled=measured),
         MenuItem("report", "Report (HTML)", nothing, icon="file", enabled=measured),
         MenuItem("samples", "All samples (CSV)", nothing, icon="file", enabled=measured),
+    ]
+    if recording.sweep is not None:
+        items.append(MenuItem("sweep", "Sweep, a row per cell (CSV)", icon="file"))
+    items += [
         MenuItem("heading-traces", "Chrome traces", heading=True, line_before=True),
     ]
     traces = record.traces_gz if record is not None else {}
@@ -133,6 +137,12 @@ class Exporter(QObject):
             )
         elif choice == "samples":
             self._write_samples(recording, f"{stem}.csv")
+        elif choice == "sweep":
+            from app.exports import csv_sweep
+
+            self._write(
+                "Export the sweep", "sweep.csv", "CSV (*.csv)", lambda p: csv_sweep.write(recording, p)
+            )
         elif choice.startswith(TRACE):
             name = choice.removeprefix(TRACE)
             kinds = "Chrome traces (*.json.gz *.json)"

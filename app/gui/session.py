@@ -13,19 +13,21 @@ from pathlib import Path
 import msgspec
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from app.core import files, journal
+from app.core import files, journal, resuming
 from app.core import messages as m
 from app.core.catalog import CONTENDERS, DEFAULT_CONTENDERS
 from app.core.environment import Environment
-from app.core.plan import Cache, DeviceError, Measure, Plan, on_device
+from app.core.plan import Cache, DeviceError, Measure, Plan, on_device, on_devices
 from app.core.recording import Recording, WorkloadRecord
 from app.core.supervision import Supervisor
+from app.core.sweep import finished_cells
 from app.core.workload import Workload
 from app.gui import theme
 from app.gui.figures import Figures, best_challenger
 from app.gui.journals import Found, Journals
 from app.gui.recording_reader import RecordingReader
 from app.gui.snapshot import Snapshot
+from app.gui.sweep_run import SweepRun, SweepStatus, recorded
 from app.gui.worker_link import WorkerLink
 
 FLUSH_MS = 1000
@@ -47,6 +49,8 @@ class Session(QObject):
     build_changed = Signal()
     notice = Signal(str, str)
     recovered_available = Signal(list)
+    sweep_found = Signal()
+    """A recording was opened that has a sweep in it which can go on."""
 
     def __init__(
         self,
@@ -75,6 +79,7 @@ class Session(QObject):
         self._journal: journal.Journal | None = None
         self._link: WorkerLink | None = None
         self._supervisor = Supervisor()
+        self._sweep: SweepRun | None = None
         self._excluded: dict[str, str] = {}
         self._careful = False
         self._generation = 0
@@ -146,7 +151,8 @@ class Session(QObject):
         silent = self._clock() - self._last_sample_s
         # Loading torch, too, is something that may take a while and was announced.
         measures_peaks = isinstance(self.live.peaks_state, m.PeaksStarted)
-        waits = self.environment is None or self.live.active is not None or measures_peaks
+        active = self.live.active is not None or self._is_sweeping
+        waits = self.environment is None or active or measures_peaks
         limit = ANNOUNCED_STALE_AFTER_S if waits else theme.STALE_AFTER_S
         return silent if silent > limit else None
 
@@ -222,6 +228,8 @@ class Session(QObject):
 
     def pause(self) -> None:
         self.paused = True
+        if self._sweep is not None:
+            self._sweep.pause(self._clock())
         self._send(m.Pause())
         self.run_state_changed.emit()
 
@@ -231,6 +239,8 @@ class Session(QObject):
             return
         self.paused = False
         self._last_sample_s = self._clock()
+        if self._sweep is not None:
+            self._sweep.resume(self._clock())
         self._send(m.Resume())
         self.run_state_changed.emit()
 
@@ -277,6 +287,135 @@ class Session(QObject):
     def cancel_build(self) -> None:
         self._send(m.CancelBuild())
 
+    # ---- the sweep -------------------------------------------------------------------------------------
+
+    @property
+    def _is_sweeping(self) -> bool:
+        return self._sweep is not None and self._sweep.is_active
+
+    def start_sweep(self, plan: Plan, first: int = 0, anew: bool = False) -> None:
+        """Measure every workload of `plan` from `first` on; `anew` forgets what was sampled of those.
+
+        Raises DeviceError. Before the worker is ready this waits for it.
+        """
+        if self.environment is not None:
+            plan = on_devices(plan, self.environment)
+        if self.viewing is not None:
+            self._leave_recording()
+        self._sweep = SweepRun(plan, first, anew)
+        self._run_sweep()
+
+    def cancel_sweep(self) -> None:
+        """End the sweep where it is and measure live again. It can go on later."""
+        if self._is_sweeping:
+            self.paused = False
+            self._send(m.Resume())
+            self._restart_run()
+            self.run_state_changed.emit()
+
+    def resume_sweep(self) -> None:
+        """Go on with a sweep that was paused, cancelled or opened from a file, with the first cell not done."""
+        if self.viewing is not None:
+            self._adopt_recording()
+            return
+        if self._sweep is None or self._sweep.state == "done":
+            return
+        if self._sweep.state == "paused":
+            self.resume()
+        elif self._sweep.state == "stopped":
+            self._run_sweep()
+
+    def show_cell(self, workload: Workload) -> None:
+        """Show a cell of the sweep: its record while the sweep goes on, else measured live."""
+        if not self._is_sweeping or self.viewing is not None:
+            self.set_workload(workload)
+            return
+        cache = self._sweep.plan.measure.cache if self._sweep is not None else "warm"
+        record = self.live.record_for(workload, cache)
+        if record is not None:
+            self.workload = workload
+            self.live.show(record)
+            self._announce()
+
+    def sweep_status(self) -> SweepStatus | None:
+        """The sweep of what is shown: a file's, or this session's."""
+        if self._viewed is not None:
+            return recorded(self._viewed, self._resume_obstacle(self._viewed))
+        return self._sweep.status(self._clock()) if self._sweep is not None else None
+
+    def _run_sweep(self) -> None:
+        sweep = self._sweep
+        assert sweep is not None
+        if sweep.next >= len(sweep.plan.workloads):
+            sweep.state = "done"
+            return
+        sweep.state = "running"
+        self.paused = False
+        if self.environment is None:
+            return
+        self._send(m.Resume())
+        sweep.plan = on_devices(sweep.plan, self.environment)
+        self._generation += 1
+        self._begin(sweep.start(self._generation, self._careful))
+        self.live.show(self.live.add_record(self.workload, sweep.plan.measure.cache))
+        self.run_state_changed.emit()
+
+    def _follow_sweep(self, message: m.Message) -> None:
+        sweep = self._sweep
+        if sweep is None or not sweep.is_active:
+            return
+        if getattr(message, "generation", None) != self._generation:
+            return
+        if sweep.take(message, self._clock()):
+            self._run_sweep()
+        elif sweep.state == "done":
+            self.notice.emit("info", f"the sweep is done: {len(sweep.plan.workloads)} cells are measured")
+            self._restart_run()
+
+    def _resume_obstacle(self, opened: Recording) -> str:
+        """Why what this machine would measure does not belong beside what is in a file; empty if it does."""
+        plan = opened.sweep
+        if plan is None or self.environment is None:
+            return ""
+        changes = resuming.environment_changes(opened.environment, self.environment, plan)
+        said = [resuming.sentence(changes)] if changes else []
+        loaded = self.live.build.loaded_key
+        if loaded is not None and resuming.is_other_build(opened.environment, loaded):
+            said.append("the extension is another build")
+        return "; ".join(said)
+
+    def _adopt_recording(self) -> None:
+        """Make the recording that is looked at this session's own, and go on with its sweep."""
+        opened, path = self._viewed, self.viewing
+        if opened is None or path is None or opened.sweep is None:
+            return
+        self._journals.end(keep=not self.saved)
+        self._journal = None
+        try:
+            self._journal = self._journals.take_over(path, datetime.fromtimestamp(self._clock()))
+        except OSError as error:
+            self._lose_journal(error)
+        if path.suffix != ".jsonl":
+            for message in journal.messages_of(opened):
+                self._keep(message)
+        before, fresh = opened.build.loaded_key, self.live.build
+        if fresh.loaded_key is not None:
+            if before is not None and before != fresh.loaded_key:
+                opened.set_aside(before)
+            opened.build = fresh
+        opened.finished = False
+        self._viewed, self.viewing = None, None
+        self.live, self.saved = opened, False
+        self._generation = max(self._generation, opened.generation)
+        if self.environment is not None:
+            opened.apply(m.Ready(self.environment, self._clock()))
+        plan = opened.sweep
+        self.enabled, self.baseline = plan.implementations, plan.baseline
+        self._sweep = SweepRun(plan, finished_cells(plan, opened))
+        self._run_sweep()
+        self.contenders_changed.emit()
+        self._announce()
+
     # ---- recordings ------------------------------------------------------------------------------------
 
     def recording_saved(self, samples: int) -> None:
@@ -317,19 +456,25 @@ class Session(QObject):
         self._announce()
         for fault in opened.faults:
             self.notice.emit("warning", f"{path.name}: {fault}")
+        status = recorded(opened)
+        if status is not None and not status.is_complete:
+            self.sweep_found.emit()
 
     def close_recording(self) -> None:
         """Go back from a file to measuring, with the workload that was shown."""
         if self._viewed is None:
             return
+        self._leave_recording()
+        self._restart_run()
+        self.contenders_changed.emit()
+        self.run_state_changed.emit()
+
+    def _leave_recording(self) -> None:
         self._viewed, self.viewing = None, None
         self.paused = False
         if self.environment is not None:
             self._make_out_device()
         self._send(m.Resume())
-        self._restart_run()
-        self.contenders_changed.emit()
-        self.run_state_changed.emit()
 
     def discard_journal(self, found: Found) -> None:
         found.path.unlink(missing_ok=True)
@@ -355,9 +500,11 @@ class Session(QObject):
             now_s=now_s,
             window_s=window_s,
             running=self.running,
-            paused=self.paused and self.viewing is None,
+            # While a sweep is under way nothing is measured live: what is shown is of a moment that has passed.
+            paused=(self.paused or self._is_sweeping) and self.viewing is None,
             stale_s=self.stale_s,
             recorded=self.viewing is not None,
+            sweep=self.sweep_status(),
         )
 
     # ---- the worker ------------------------------------------------------------------------------------
@@ -384,7 +531,9 @@ class Session(QObject):
             return
         decision = self._supervisor.worker_died(exit_status, self.live.active)
         self._careful = decision.careful
-        if decision.blamed is not None:
+        if decision.blamed is not None and self._sweep is not None and self._is_sweeping:
+            self._sweep.blame(decision.blamed, decision.sentence)
+        elif decision.blamed is not None:
             self._excluded[decision.blamed] = decision.sentence
         word = "worker restarted" if decision.restart else "worker stopped"
         self._note(word, decision.sentence, "warning")
@@ -409,7 +558,10 @@ class Session(QObject):
             # A file stays open whatever becomes of the worker; measuring begins when it is closed.
             if self.viewing is None:
                 self._make_out_device()
-                self._restart_run()
+                if self._is_sweeping:
+                    self._go_on_sweeping()
+                else:
+                    self._restart_run()
             self._send(m.Build())
         elif isinstance(message, m.Notice):
             self.notice.emit(message.level, message.text)
@@ -422,7 +574,19 @@ class Session(QObject):
                 if self._link is not None:
                     self._link.stop()
                 self._start_worker()
+        self._follow_sweep(message)
         self._announce()
+
+    def _go_on_sweeping(self) -> None:
+        """A new worker goes on where the old one was; a pause holds over it."""
+        paused = self.paused
+        try:
+            self._run_sweep()
+        except DeviceError as error:
+            self.notice.emit("error", str(error))
+            self._restart_run()
+        if paused:
+            self.pause()
 
     def _make_out_device(self) -> None:
         assert self.environment is not None
@@ -438,8 +602,9 @@ class Session(QObject):
             return
         if self.environment is None:
             return
+        if self._sweep is not None:
+            self._sweep.stop()
         self._generation += 1
-        self._last_sample_s = self._clock()
         plan = Plan(
             workloads=(self.workload,),
             implementations=self.enabled,
@@ -447,9 +612,20 @@ class Session(QObject):
             measure=self.measure,
             title="Live",
         )
-        start = m.Start(
-            self._generation, plan, live=True, careful=self._careful, excluded=dict(self._excluded), anew=anew
+        self._begin(
+            m.Start(
+                self._generation,
+                plan,
+                live=True,
+                careful=self._careful,
+                excluded=dict(self._excluded),
+                anew=anew,
+            )
         )
+
+    def _begin(self, start: m.Start) -> None:
+        """Tell recording, journal and worker of a run, in this order."""
+        self._last_sample_s = self._clock()
         self.live.begin(start)
         self._keep(start)
         self._send(start)

@@ -16,8 +16,8 @@ from app.gui.parts.picker import Picker
 from app.gui.parts.tabs import TabStrip
 from app.gui.views.frame import View
 
-TITLES = ("Live", "Accuracy", "Roofline", "Build", "System")
-LIVE, ACCURACY, ROOFLINE, BUILD, SYSTEM = range(5)
+TITLES = ("Live", "Sweep", "Accuracy", "Roofline", "Build", "System")
+LIVE, SWEEP, ACCURACY, ROOFLINE, BUILD, SYSTEM = range(6)
 SPANS = {"60": "Last 60 s", "300": "Last 5 min", "all": "All"}
 _SHORT_SPANS = {"60": "60 s", "300": "5 min", "all": "All"}
 
@@ -48,8 +48,13 @@ class TabArea(QWidget, Part):
         self._row.addWidget(self.span)
         self._row.addWidget(self.camera)
         self.stack = QStackedWidget()
-        for view in views:
+        self._tools: dict[QWidget, int] = {}
+        for index, view in enumerate(views):
             self.stack.addWidget(view)
+            for tool in view.head_tools():
+                self._row.insertWidget(self._row.count() - 2, tool)
+                self._tools[tool] = index
+                tool.setVisible(index == LIVE)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(look.sizes.gap)
@@ -91,6 +96,8 @@ class TabArea(QWidget, Part):
     def _changed(self, index: int) -> None:
         self.stack.setCurrentIndex(index)
         self.span.setVisible(index == LIVE)
+        for tool, of in self._tools.items():
+            tool.setVisible(of == index)
         self.tab_changed.emit(index)
 
     def _spans(self) -> list[MenuItem]:

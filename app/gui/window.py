@@ -39,7 +39,8 @@ from app.gui.preferences import Preferences
 from app.gui.session import Session
 from app.gui.snapshot import Snapshot
 from app.gui.status_bar import StatusBar
-from app.gui.tab_area import BUILD, SYSTEM, TITLES, TabArea
+from app.gui.sweep_wishes import SweepWishes
+from app.gui.tab_area import BUILD, SWEEP, SYSTEM, TITLES, TabArea
 from app.gui.theme import (
     DARK,
     LIGHT,
@@ -57,6 +58,7 @@ from app.gui.views.accuracy import AccuracyView
 from app.gui.views.build import BuildView
 from app.gui.views.live import LiveView
 from app.gui.views.roofline import RooflineView
+from app.gui.views.sweep import SweepView
 from app.gui.views.system import SystemView
 
 MINIMUM = (900, 600)
@@ -107,15 +109,17 @@ class MainWindow(QWidget):
         self.banners = BannerStack()
         self.verdict = VerdictBar(look)
         self.live = LiveView(look.theme, look.type)
+        self.sweep = SweepView(look.theme, look.type)
         self.accuracy = AccuracyView(look.theme, look.type)
         self.roofline = RooflineView(look.theme, look.type)
         self.build = BuildView(look.theme, look.type)
         self.system = SystemView(look.theme, look.type)
-        views = (self.live, self.accuracy, self.roofline, self.build, self.system)
+        views = (self.live, self.sweep, self.accuracy, self.roofline, self.build, self.system)
         self.tabs = TabArea(look, views, preferences.window_span)
         self.status = StatusBar(look)
         self.compare = CompareScreen(look, self)
         self.commands = Commands(self, native_dialogs)
+        self.sweep_wishes = SweepWishes(self)
         self.actions_of_verdict = VerdictActions(self.session, self.tabs, self)
 
     def _lay_out(self) -> None:
@@ -160,6 +164,7 @@ class MainWindow(QWidget):
         bar.run_toggled.connect(self.toggle_run)
         bar.restart_requested.connect(session.restart)
         bar.profile_requested.connect(session.profile_now)
+        bar.sweep_requested.connect(self.open_sweep)
         bar.build_requested.connect(lambda: self.tabs.go_to(BUILD))
         bar.export_requested.connect(self.commands.open_export_menu)
         self.tabs.tab_changed.connect(self._tab_changed)
@@ -194,7 +199,9 @@ class MainWindow(QWidget):
                 self.setGeometry(rect)
         if self.preferences.maximised:
             self.setWindowState(Qt.WindowState.WindowMaximized)
-        self.tabs.go_to(self.preferences.tab)
+        status = self.session.snapshot(None).sweep
+        broke_off = status is not None and status.state == "recorded" and not status.is_complete
+        self.tabs.go_to(SWEEP if broke_off else self.preferences.tab)
         self._apply_look(self.look)
 
     # ---- looks -----------------------------------------------------------------------------------------
@@ -309,6 +316,11 @@ class MainWindow(QWidget):
         else:
             self.session.pause()
         self.refresh()
+
+    def open_sweep(self) -> None:
+        """The Sweep tab, with the focus on what is most likely wanted there."""
+        self.tabs.go_to(SWEEP)
+        self.sweep.next_step().setFocus(Qt.FocusReason.TabFocusReason)
 
     def _measure(self, workload: Workload) -> None:
         self._known_workload = workload

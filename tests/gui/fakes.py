@@ -10,12 +10,13 @@ from PySide6.QtCore import QObject, Signal
 from app.core import files
 from app.core.catalog import CONTENDERS
 from app.core.environment import Environment
-from app.core.plan import Cache, Measure
+from app.core.plan import Cache, Measure, Plan
 from app.core.recording import Recording
 from app.core.results import entries_of
 from app.core.workload import Workload
 from app.gui.session import best_challenger
 from app.gui.snapshot import Snapshot
+from app.gui.sweep_run import SweepStatus, recorded
 from app.gui.window import MainWindow
 
 
@@ -27,6 +28,7 @@ class FakeSession(QObject):
     build_changed = Signal()
     notice = Signal(str, str)
     recovered_available = Signal(list)
+    sweep_found = Signal()
 
     def __init__(self, recording: Recording | None = None) -> None:
         super().__init__()
@@ -47,6 +49,7 @@ class FakeSession(QObject):
         self.measure = Measure()
         self.profile = "quick"
         self.age_s = 0.1
+        self.sweep: SweepStatus | None = recorded(self.recording)
         self.calls: list[tuple[object, ...]] = []
 
     def _did(self, *call: object) -> None:
@@ -93,6 +96,22 @@ class FakeSession(QObject):
     def profile_now(self) -> None:
         self._did("profile_now")
 
+    def start_sweep(self, plan: Plan, first: int = 0, anew: bool = False) -> None:
+        self._did("start_sweep", plan, first)
+
+    def cancel_sweep(self) -> None:
+        self._did("cancel_sweep")
+
+    def resume_sweep(self) -> None:
+        self._did("resume_sweep")
+
+    def show_cell(self, workload: Workload) -> None:
+        record = self.recording.record_for(workload)
+        if record is not None:
+            self.workload = workload
+            self.recording.show(record)
+        self._did("show_cell", workload)
+
     def build(self, clean: bool = False) -> None:
         self._did("build", clean)
 
@@ -137,6 +156,7 @@ class FakeSession(QObject):
             paused=self.paused and self.viewing is None,
             recorded=self.viewing is not None,
             stale_s=self.stale_s,
+            sweep=self.sweep,
         )
 
 
