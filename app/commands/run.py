@@ -10,23 +10,28 @@ from app.commands.exits import INPUT, INTERRUPTED, MISSING, OK, WRONG, CommandEr
 from app.commands.progress import Progress, table
 from app.commands.worker_process import WorkerProcess
 from app.core import messages as m
+from app.core.catalog import introduce
 from app.core.files import document_of
 from app.core.launch import find_profile
 from app.core.plan import DeviceError, Plan, ProfileError, on_devices, read_profile
 from app.core.recording import Recording
 from app.core.supervision import Supervisor, describe_exit
+from app.core.trust import Trust
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Measure `arguments.profile`, write what `--out` and `--json` ask for, return the exit code."""
     try:
-        plan = read_profile(find_profile(arguments.profile), arguments.set or ())
+        plan = read_profile(find_profile(arguments.profile), arguments.set or (), arguments.add or ())
     except ProfileError as error:
         raise CommandError(INPUT, str(error)) from None
+    unkept = confirm(plan, arguments.trust)
     out: Path | None = arguments.out
     if out is not None:
         _make_folder(out)
     progress = Progress(quiet=arguments.quiet)
+    for notice in unkept:
+        progress.line(f"warning: {notice}")
     recording = Recording()
     interrupted = completed = False
     try:
@@ -51,6 +56,26 @@ def run(arguments: argparse.Namespace) -> int:
     if interrupted:
         return INTERRUPTED
     return exit_code(recording) or (OK if completed else MISSING)
+
+
+def confirm(plan: Plan, trusted: bool) -> list[str]:
+    """See to it that the code of own implementations was confirmed, `trusted` being the confirmation now.
+
+    Returns a notice for each that cannot be remembered. Raises `CommandError` before anything is run.
+    """
+    introduce(plan.own)
+    trust = Trust()
+    unknown = trust.missing(plan.own)
+    if not trusted and unknown:
+        named = "; ".join(
+            f"{file.path} ({file.size_bytes:,} bytes, SHA-256 {file.sha256[:16]}…)" for file in unknown
+        )
+        raise CommandError(
+            INPUT,
+            f"{named}: is code that was not confirmed yet, or was changed since. Read it, then run this again "
+            "with --trust: it will run on this machine with your rights",
+        )
+    return [notice for file in unknown if (notice := trust.confirm(file))]
 
 
 def write_all(recording: Recording, folder: Path, progress: Progress) -> list[str]:

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from app.core import messages as m
-from app.core.catalog import is_hidden
+from app.core.catalog import introduce, is_hidden
 from app.core.environment import Environment
 from app.core.measurements import Accuracy, Counts, Memory
 from app.core.plan import Plan
@@ -218,6 +218,8 @@ def _restore(stored: StoredRecording) -> Recording:
     recording = Recording()
     recording.environment = stored.environment
     recording.plan = stored.profile
+    if stored.profile is not None:
+        introduce(stored.profile.own)
     recording.events = list(stored.events)
     recording.notices = list(stored.notices)
     recording.telemetry = list(stored.telemetry)

@@ -8,7 +8,7 @@ import msgspec
 
 from app.core import messages as m
 from app.core.build import BuildState
-from app.core.catalog import CONTENDERS, TWIN, twin_of
+from app.core.catalog import CONTENDERS, TWIN, introduce, twin_of
 from app.core.environment import Environment
 from app.core.measurements import Accuracy, Counts, Memory, State
 from app.core.plan import Plan
@@ -158,6 +158,7 @@ class Recording:
         """A `Start` went out: messages of its generation belong to its plan from here on."""
         self.generation = start.generation
         self.plan = start.plan
+        introduce(start.plan.own)
         self.finished = False
         self.active = None
         self._is_replaced = False

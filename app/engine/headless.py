@@ -59,6 +59,7 @@ class HeadlessRun(Run):
             if self.admit(lane):
                 self.prepare(lane)
                 yield 0.0
+                yield from self.own.wait()
         yield from self._check_accuracy()
         while self.shop.disturbance():
             yield WAIT_S
@@ -74,8 +75,9 @@ class HeadlessRun(Run):
         bench = self.bench
         assert bench is not None
         for lane in self.ready:
-            self.inspect(lane)
-            yield 0.0
+            if not lane.inspected:
+                self.inspect(lane)
+                yield 0.0
         if not self.start.plan.measure.accuracy or not self.ready:
             return
         bench.make_reference(accuracy.MAX_FLOPS)
@@ -83,6 +85,7 @@ class HeadlessRun(Run):
         for lane in self.ready:
             self.check(lane)
             yield 0.0
+            yield from self.own.wait()
 
     def _sample_until_known(self) -> Generator[float, None, StoppedBecause]:
         measure = self.start.plan.measure

@@ -12,6 +12,7 @@ import torch
 from app.core.catalog import TWIN
 from app.core.measurements import Accuracy, State
 from app.core.messages import Counted
+from app.core.own import OwnFile
 from app.core.workload import Workload
 from app.engine import accuracy, process_state, sampling
 from app.engine.failures import Failure, explain
@@ -38,6 +39,8 @@ class Lane:
     to_prepare: bool = True
     call: Call | None = None
     pace: Pace = field(default_factory=lambda: Pace(1, rehearse=False))
+    block_s: float = 0.0
+    """What a block of an own implementation should take."""
     sampled: bool = False
     inspected: bool = False
     checked: bool = False
@@ -49,6 +52,11 @@ class Lane:
     @property
     def is_ready(self) -> bool:
         return self.state == "ready"
+
+    @property
+    def own(self) -> OwnFile | None:
+        """The user's file, for a lane that runs in a guest."""
+        return None if self.implementation is None else self.implementation.own
 
     @property
     def needs_extension(self) -> bool:
@@ -98,7 +106,7 @@ class Bench:
         self.inputs: Inputs | None = None
         self.reference: accuracy.Reference | None = None
         self.reference_tried = False
-        self._registry = registry
+        self.registry = registry
         self._notice = notice
         self._lanes: dict[str, Lane] = {}
         self._outside = process_state.capture()
@@ -109,7 +117,7 @@ class Bench:
 
     def lane(self, name: str) -> Lane:
         if name not in self._lanes:
-            self._lanes[name] = Lane(name, self._registry.get(name))
+            self._lanes[name] = Lane(name, self.registry.get(name))
         return self._lanes[name]
 
     def twin_of(self, baseline: Lane) -> Lane:

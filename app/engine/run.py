@@ -18,7 +18,9 @@ from app.core.messages import (
 )
 from app.core.workload import Workload
 from app.engine.failures import Failure
+from app.engine.implementations import Registry
 from app.engine.lanes import Bench, Lane
+from app.engine.own.lanes import OwnLanes, entries_for
 from app.engine.profiler_protocol import CountPassed, CountRefused, CountRequest
 from app.engine.sampling import Block, round_order
 from app.engine.shop import Shop
@@ -52,6 +54,13 @@ class Run:
         self._batch: list[Sample] = []
         self._batch_since = 0.0
         self._requests: dict[int, tuple[int, str]] = {}
+        self.own = OwnLanes(
+            shop.guests,
+            shop.request_id,
+            self._own_settled,
+            self._tell_accuracy,
+            lambda text: shop.notice(text, "warning"),
+        )
 
     # ---- to be driven ----------------------------------------------------------------------------------
 
@@ -89,6 +98,7 @@ class Run:
 
     def close(self) -> None:
         """Send what is left. The bench stays, for whoever takes it over."""
+        self.own.close()
         self.flush()
 
     # ---- lanes -----------------------------------------------------------------------------------------
@@ -114,13 +124,18 @@ class Run:
     def counts_pending(self) -> bool:
         return bool(self._requests)
 
+    @property
+    def registry(self) -> Registry:
+        """The contenders that ship, and the plan's own."""
+        return self.shop.registry | entries_for(self.start.plan.own)
+
     def new_bench(self, workload: Workload) -> Bench:
         """A bench for `workload`, whose device is resolved."""
         plan = self.start.plan
         watch = self.shop.stopwatch(workload.device)
         return Bench(
             workload,
-            self.shop.registry,
+            self.registry,
             watch,
             lambda text: self.shop.notice(text, "warning"),
             plan.measure.threads,
@@ -166,15 +181,20 @@ class Run:
             self._wait_for_extension(lane)
             return False
         else:
-            failure = self.bench.obstacle(lane)
+            failure = self.bench.obstacle(lane) or self.own.obstacle(lane)
         if failure is None:
             return True
         self._settle(lane, failure)
         return False
 
     def prepare(self, lane: Lane) -> None:
-        """Prepare `lane` here and now, and report how it ended."""
+        """Prepare `lane` here and now, and report how it ended; one in a guest settles later."""
         assert self.bench is not None
+        if lane.own is not None:
+            self.own.prepare(lane, self.bench)
+            if lane.state == "preparing":
+                self.report(lane)
+            return
         lane.state = "preparing"
         self.report(lane)
         failure = self.bench.prepare(lane, lambda step: self.announce(lane, step))  # type: ignore[arg-type]
@@ -196,12 +216,25 @@ class Run:
 
     def check(self, lane: Lane) -> None:
         assert self.bench is not None
+        if lane.own is not None:
+            self.own.check(lane, self.bench)
+            return
         self.announce(lane, "accuracy")
         failure = self.bench.check(lane)
         if failure is not None:
             self._settle(lane, failure)
-        elif lane.accuracy is not None:
+        else:
+            self._tell_accuracy(lane)
+
+    def _tell_accuracy(self, lane: Lane) -> None:
+        if lane.accuracy is not None:
             self.shop.send(Checked(self.start.generation, self.index, lane.id, lane.accuracy))
+
+    def _own_settled(self, lane: Lane, failure: Failure | None) -> None:
+        if failure is None:
+            self.report(lane)
+        else:
+            self._settle(lane, failure)
 
     def request_counts(self, lanes: Sequence[Lane]) -> None:
         assert self.bench is not None
@@ -213,6 +246,7 @@ class Run:
                 implementation=lane.id,
                 library=self.shop.extension.library if lane.needs_extension else None,
                 library_key=self.shop.extension.key if lane.needs_extension else "",
+                own=lane.own,
                 seed=self.bench.seed,
                 threads=self.bench.state.threads,
             )
@@ -224,14 +258,14 @@ class Run:
     def run_round(self) -> Units:
         """One block of every ready contender, and of the baseline's twin; a unit each."""
         assert self.bench is not None
-        lanes = self.ready
+        lanes = [lane for lane in self.ready if not self.own.is_waiting_for(lane)]
         if self.baseline is not None and self.baseline.is_ready:
             lanes.append(self.bench.twin_of(self.baseline))
         number = self.round
         self.round += 1
         for place in round_order(len(lanes), number):
             if lanes[place].is_ready:
-                self._sample(lanes[place], number)
+                yield from self._sample(lanes[place], number)
                 yield 0.0
 
     def took(self, lane: Lane, sample: Sample) -> None:
@@ -244,12 +278,16 @@ class Run:
         self.shop.send(Samples(self.start.generation, self.index, self.shop.pid, names, tuple(self._batch)))
         self._batch.clear()
 
-    def _sample(self, lane: Lane, number: int) -> None:
+    def _sample(self, lane: Lane, number: int) -> Units:
         assert self.bench is not None
-        if self.start.careful:
+        # The worker cannot die of what runs elsewhere.
+        if self.start.careful and lane.own is None:
             self.announce(lane if lane.id != TWIN or self.baseline is None else self.baseline, "sample")
         before = self.shop.disturbance()
-        block = self.bench.sample(lane)
+        if lane.own is None:
+            block = self.bench.sample(lane)
+        else:
+            block = yield from self.own.sample(lane)
         if isinstance(block, Failure):
             if lane.id == TWIN and self.baseline is not None:
                 self._settle(self.baseline, block)

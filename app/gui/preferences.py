@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
-import platformdirs
 
 from app.core.catalog import CONTENDERS, DEFAULT_CONTENDERS
 from app.core.fields import FieldError, UnknownKeyError, read_struct
 from app.core.files import write_atomically
+from app.core.folders import config_folder as folder
 from app.core.workload import Workload
 
 if sys.version_info >= (3, 11):
@@ -67,12 +67,6 @@ class Preferences(msgspec.Struct):
     def window_s(self) -> float | None:
         """The span of the latency chart in seconds; None for all."""
         return None if self.window_span == "all" else float(self.window_span)
-
-
-def folder() -> Path:
-    """Where this user's preferences are kept; ATTNSCOPE_CONFIG_DIR says otherwise."""
-    override = os.environ.get("ATTNSCOPE_CONFIG_DIR")
-    return Path(override) if override else Path(platformdirs.user_config_dir("attnscope", appauthor=False))
 
 
 def load(path: Path | None = None) -> tuple[Preferences, str]:
