@@ -185,6 +185,16 @@ class Bench:
         except (Exception, SystemExit) as error:
             return self._failed(lane, error)
 
+    def run_up(self, lane: Lane) -> Failure | None:
+        """Call `lane` for a while, untimed: another process ran before."""
+        assert lane.call is not None
+        try:
+            with self._steady(lane):
+                sampling.run_up(lane.call, self.watch)
+        except (Exception, SystemExit) as error:
+            return self._failed(lane, error)
+        return None
+
     def inspect(self, lane: Lane) -> Failure | None:
         """Learn which way `lane` takes, and whether denormals slow it."""
         assert lane.implementation is not None

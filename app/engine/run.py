@@ -53,6 +53,8 @@ class Run:
         self.round = 0
         self._batch: list[Sample] = []
         self._batch_since = 0.0
+        self._is_cold = False
+        """Whether another process ran since the last block here."""
         self._requests: dict[int, tuple[int, str]] = {}
         self.own = OwnLanes(
             shop.guests,
@@ -256,16 +258,30 @@ class Run:
     # ---- rounds ----------------------------------------------------------------------------------------
 
     def run_round(self) -> Units:
-        """One block of every ready contender, and of the baseline's twin; a unit each."""
+        """One block of every ready contender, and of the baseline's twin; a unit each.
+
+        Those in guests come after the others: between two processes lies a wait and a run-up.
+        """
         assert self.bench is not None
-        lanes = [lane for lane in self.ready if not self.own.is_waiting_for(lane)]
+        here = [lane for lane in self.ready if lane.own is None]
+        elsewhere = [
+            lane for lane in self.ready if lane.own is not None and not self.own.is_waiting_for(lane)
+        ]
         if self.baseline is not None and self.baseline.is_ready:
-            lanes.append(self.bench.twin_of(self.baseline))
+            here.append(self.bench.twin_of(self.baseline))
         number = self.round
         self.round += 1
-        for place in round_order(len(lanes), number):
-            if lanes[place].is_ready:
-                yield from self._sample(lanes[place], number)
+        lanes = [here[place] for place in round_order(len(here), number)]
+        if lanes and self._is_cold:
+            self._is_cold = False
+            failure = self.bench.run_up(lanes[-1])
+            if failure is not None:
+                self._settle(lanes[-1], failure)
+            yield 0.0
+        lanes += [elsewhere[place] for place in round_order(len(elsewhere), number)]
+        for lane in lanes:
+            if lane.is_ready:
+                yield from self._sample(lane, number)
                 yield 0.0
 
     def took(self, lane: Lane, sample: Sample) -> None:
@@ -287,6 +303,7 @@ class Run:
         if lane.own is None:
             block = self.bench.sample(lane)
         else:
+            self._is_cold = True
             block = yield from self.own.sample(lane)
         if isinstance(block, Failure):
             if lane.id == TWIN and self.baseline is not None:

@@ -20,14 +20,11 @@ from torch import Tensor
 from app.engine import process_state
 from app.engine.inputs import Inputs
 from app.engine.own.loading import Misuse
+from app.engine.own.rest import wait_for_rest
 
 SMALL_BYTES = 64 << 20
 QUIET_S = 0.01
-SETTLES_WITHIN_S = 1.0
-"""Some OpenMP libraries keep their threads spinning for 200 ms after the last call."""
-
-BUSY = 0.3
-"""Share of a processor, between calls, from which a guest does not rest."""
+RESTS_WITHIN_S = 1.0
 
 SAME_FOR_ALL = "every implementation is measured under the same settings"
 
@@ -97,8 +94,8 @@ class Conduct:
         for name, total in _sums(self._inputs).items():
             if total != self._sums[name]:
                 raise Misuse(f"changed {_called(name)}; work on a copy")
-        share = busy_share()
-        if share > BUSY:
+        share = wait_for_rest(QUIET_S, RESTS_WITHIN_S)
+        if share:
             raise Misuse(
                 f"keeps {share:.0%} of a processor busy between calls",
                 "end its threads, or let them wait, before forward returns",
@@ -108,19 +105,6 @@ class Conduct:
     def is_cheap(self) -> bool:
         """Whether `look_closely` takes a few milliseconds at most."""
         return self._inputs is not None and self._inputs.workload.working_set_bytes <= SMALL_BYTES
-
-
-def busy_share(clock: Callable[[], float] = time.perf_counter) -> float:
-    """How much of a processor this process uses while this thread sleeps; 0 as soon as it rests."""
-    end = clock() + SETTLES_WITHIN_S
-    while True:
-        began, used = clock(), time.process_time()
-        time.sleep(QUIET_S)
-        share = (time.process_time() - used) / max(clock() - began, 1e-9)
-        if share <= BUSY:
-            return 0.0
-        if clock() >= end:
-            return share
 
 
 _PLACES: dict[str, Any] = {

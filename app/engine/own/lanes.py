@@ -18,6 +18,7 @@ from app.engine.implementations import Implementation, Registry
 from app.engine.own.guest_link import GuestLink
 from app.engine.own.guests import Guests
 from app.engine.own.protocol import Check, Checked, Prepare, Prepared, Refused, Reply, Take, Timed
+from app.engine.own.rest import wait_for_rest
 from app.engine.sampling import Block, Pace
 
 if TYPE_CHECKING:
@@ -128,6 +129,7 @@ class OwnLanes:
         link = self._guests.existing(lane.id)
         if link is None:
             return self._failure(lane, Refused(0, "failed", "its process is gone"))
+        wait_for_rest()
         link.ask(Take(self._next_id()), expected_s=lane.block_s)
         try:
             while True:
