@@ -12,6 +12,7 @@ from app.core import text
 from app.core.catalog import contender
 from app.core.recording import Recording
 from app.core.results import Entry, entries_of
+from app.core.workload import Workload
 
 LINE_S = 0.2
 
@@ -80,7 +81,8 @@ class Progress:
         workload = recording.plan.workloads[message.workload]
         count = len(recording.plan.workloads)
         where = f"{message.workload + 1}/{count} " if count > 1 else ""
-        self.status(f"{where}{workload.label} · round {message.samples[-1].round + 1:,}")
+        known = _known(recording, workload)
+        self.status(f"{where}{workload.label} · round {message.samples[-1].round + 1:,}{known}")
 
     def _clear(self) -> None:
         if self._live and self._width:
@@ -92,6 +94,17 @@ class Progress:
         import shutil
 
         return shutil.get_terminal_size().columns
+
+
+def _known(recording: Recording, workload: Workload) -> str:
+    """How well the speed-ups are known, beside what was asked, and how much of the time is spent."""
+    record = recording.record_for(workload)
+    stands = record.standing if record is not None else None
+    if stands is None:
+        return ""
+    width = "no interval yet" if stands.precision is None else f"±{text.percent(stands.precision, 1)}"
+    spent = f"{min(stands.spent_s, stands.limit_s):.0f} of at most {stands.limit_s:.0f} s"
+    return f" · {width}, asked ±{text.percent(stands.target, 1)} · {spent}"
 
 
 def table(recording: Recording) -> str:

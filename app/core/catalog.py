@@ -23,9 +23,19 @@ def twin_of(baseline: str) -> str:
     return f"{TWIN}:{baseline}"
 
 
+BESIDE = "@beside:"
+"""Before an own implementation's id: the baseline in that one's process, hidden. The speed-up of what runs in
+another process is held against it."""
+
+
+def beside_of(baseline: str, implementation: str) -> str:
+    """The name under which a recording files the baseline as it ran in an own implementation's process."""
+    return f"{BESIDE}{baseline}:{implementation}"
+
+
 def is_hidden(implementation: str) -> bool:
     """Whether a series is shown in no table or chart of its own."""
-    return implementation.startswith(TWIN)
+    return implementation.startswith((TWIN, BESIDE))
 
 
 class Contender(msgspec.Struct, frozen=True):

@@ -222,7 +222,8 @@ def _restore(stored: StoredRecording) -> Recording:
         introduce(stored.profile.own)
     recording.events = list(stored.events)
     recording.notices = list(stored.notices)
-    recording.telemetry = list(stored.telemetry)
+    for reading in stored.telemetry:
+        recording.restore_telemetry(reading)
     recording.finished = True
     for message in stored.build:
         recording.build.apply(message)

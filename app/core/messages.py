@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 
+from app.core.criteria import Standing, StoppedBecause
 from app.core.environment import Environment
 from app.core.measurements import Accuracy, Counts, Memory, State
 from app.core.plan import Plan
@@ -175,7 +176,15 @@ class Checked(_Tagged, frozen=True):
 class WorkloadDone(_Tagged, frozen=True):
     generation: int
     workload: int
-    stopped_because: Literal["target_ci", "max_seconds", "no_contender"]
+    stopped_because: StoppedBecause
+
+
+class Progress(_Tagged, frozen=True):
+    """Where measuring a workload stands, at every look at the intervals."""
+
+    generation: int
+    workload: int
+    standing: Standing
 
 
 class RunDone(_Tagged, frozen=True):
@@ -297,6 +306,7 @@ Message = (
     | Counted
     | CountFailed
     | Checked
+    | Progress
     | WorkloadDone
     | RunDone
     | Notice

@@ -8,7 +8,9 @@ import msgspec
 
 from app.core import messages as m
 from app.core.build import BuildState
-from app.core.catalog import CONTENDERS, TWIN, introduce, twin_of
+from app.core.catalog import BESIDE, CONTENDERS, TWIN, beside_of, introduce, twin_of
+from app.core.criteria import Standing
+from app.core.disturbance import Strain, strain_of
 from app.core.environment import Environment
 from app.core.measurements import Accuracy, Counts, Memory, State
 from app.core.plan import Plan
@@ -52,6 +54,9 @@ class WorkloadRecord:
         self.sampler_pids: set[int] = set()
         self.profiler_pids: set[int] = set()
         self.stopped_because: str | None = None
+        self.standing: Standing | None = None
+        self.strains: list[Strain] = []
+        """The machine's, shared by all records of a recording."""
         self.version = 0
         """Grows with every change: what was derived from an older one is out of date."""
         self._source: tuple[int, int] | None = None
@@ -67,7 +72,7 @@ class WorkloadRecord:
         """Append a batch. A new generation or worker starts counting at 0 again; the record goes on.
 
         The hidden twin is filed under the baseline that it repeats, so that a later change of the
-        baseline cannot pair it with another.
+        baseline cannot pair it with another; so is the baseline in an own implementation's process.
         """
         source = (batch.generation, batch.pid)
         if source != self._source:
@@ -78,6 +83,8 @@ class WorkloadRecord:
             name = batch.implementations[sample.implementation]
             if name == TWIN:
                 name = twin_of(baseline)
+            elif name.startswith(BESIDE):
+                name = beside_of(baseline, name.removeprefix(BESIDE))
             number = self._offset + sample.round
             self._last_round = max(self._last_round, number)
             self.series.setdefault(name, Series()).append(sample, number)
@@ -118,6 +125,7 @@ class Recording:
         self.records: list[WorkloadRecord] = []
         self.build = BuildState()
         self.telemetry: list[m.Telemetry] = []
+        self.strains: list[Strain] = []
         self.events: list[Event] = []
         self.notices: list[m.Notice] = []
         self.fatal: m.Fatal | None = None
@@ -146,6 +154,7 @@ class Recording:
         record = self.record_for(workload)
         if record is None:
             record = WorkloadRecord(workload)
+            record.strains = self.strains
             self.records.append(record)
         return record
 
@@ -257,6 +266,8 @@ class Recording:
         elif isinstance(message, m.WorkloadDone):
             record.stopped_because = message.stopped_because
             self.active = None
+        elif isinstance(message, m.Progress):
+            record.standing = message.standing
 
     def _apply_build(self, message: m.BuildMessage) -> None:
         before = self.build.loaded_key
@@ -295,5 +306,13 @@ class Recording:
             self.note(reading.at_s, "on battery", "warning")
         if last is not None and not last.gpu_throttled and reading.gpu_throttled:
             self.note(reading.at_s, "GPU throttled", "warning")
+        self.restore_telemetry(reading)
+
+    def restore_telemetry(self, reading: m.Telemetry) -> None:
+        """Keep a reading, and what it says of the samples taken since the one before."""
+        strain = strain_of(reading, self.telemetry[-1] if self.telemetry else None)
+        if strain is not None:
+            self.strains.append(strain)
+            del self.strains[:-TELEMETRY_KEPT]
         self.telemetry.append(reading)
         del self.telemetry[:-TELEMETRY_KEPT]

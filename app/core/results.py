@@ -7,22 +7,27 @@ from typing import Literal
 
 import msgspec
 
-from app.core.catalog import contender, is_hidden, twin_of
+from app.core.catalog import beside_of, contender, is_hidden, twin_of
+from app.core.criteria import moved
+from app.core.evidence import Pairs, kept, pairs
 from app.core.measurements import Accuracy, Counts, Memory
 from app.core.recording import Recording, Status, WorkloadRecord
-from app.core.series import paired
 from app.core.statistics import (
     SpeedUp,
     Summary,
     Verdict,
     VerdictWord,
     has_drifted,
+    median_interval,
     noise_floor,
     speed_up,
     summarise,
     verdict,
 )
 from app.core.workload import Workload
+
+SLOWED = 1.25
+"""Two processes that run the same code differ by less; by 8 % was the most seen."""
 
 ResultStatus = Literal["measured", "unavailable", "failed", "waiting"]
 
@@ -60,6 +65,10 @@ class Entry(msgspec.Struct, frozen=True):
     memory: Memory = Memory()
     path: str = ""
     disturbed: int = 0
+    """Samples taken beside our own work, such as a build; left out."""
+    strained: int = 0
+    """Further samples taken while the machine was busy otherwise or throttled."""
+    strained_left_out: bool = False
     profiled_s: float | None = None
     stopped_because: str | None = None
 
@@ -88,19 +97,46 @@ def floor_of(record: WorkloadRecord, baseline: str) -> float | None:
     base, twin = record.series.get(baseline), record.series.get(twin_of(baseline))
     if base is None or twin is None:
         return None
-    first, second = paired(base, twin)
-    return noise_floor(first, second) if first.size else None
+    found = pairs(base, twin, record.strains)
+    return noise_floor(found.first, found.second) if found.first.size else None
 
 
 def speed_up_of(
     record: WorkloadRecord, implementation: str, baseline: str, floor: float | None
 ) -> SpeedUp | None:
     """Speed-up of a contender over the baseline from their common undisturbed rounds."""
-    base, series = record.series.get(baseline), record.series.get(implementation)
+    found = pairs_of(record, implementation, baseline)
+    if found is None or not found.first.size:
+        return None
+    return speed_up(found.first, found.second, floor)
+
+
+def pairs_of(record: WorkloadRecord, implementation: str, baseline: str) -> Pairs | None:
+    """The rounds from which that speed-up is made; None for the baseline itself, or where one was not sampled.
+
+    What ran in a process of its own is held against the baseline in that process: between two processes the
+    same code differs by several percent, by how their memory happens to lie.
+    """
+    base = record.series.get(beside_of(baseline, implementation), record.series.get(baseline))
+    series = record.series.get(implementation)
     if base is None or series is None or implementation == baseline:
         return None
-    first, second = paired(base, series)
-    return speed_up(first, second, floor) if first.size else None
+    return pairs(base, series, record.strains)
+
+
+def slowed_baseline(record: WorkloadRecord, implementation: str, baseline: str) -> float | None:
+    """How many times as long the baseline takes beside an own implementation, where that is beyond chance.
+
+    An implementation that makes its whole process slow would otherwise look fast beside what it slowed.
+    """
+    base, beside = record.series.get(baseline), record.series.get(beside_of(baseline, implementation))
+    if base is None or beside is None:
+        return None
+    found = pairs(beside, base, record.strains)
+    times = median_interval(found.first / found.second)
+    if times is None or times.low is None or times.low <= SLOWED:
+        return None
+    return times.median
 
 
 def _entry(record: WorkloadRecord, name: str, baseline: str, floor: float | None, drifted: bool) -> Entry:
@@ -108,15 +144,17 @@ def _entry(record: WorkloadRecord, name: str, baseline: str, floor: float | None
     status = record.status.get(name, Status())
     accuracy = record.accuracy.get(name)
     latency = device = None
-    disturbed = 0
+    disturbed = strained = 0
+    left_out = False
     if series is not None:
-        good = series.undisturbed
-        disturbed = int((~good).sum())
+        good, strained, left_out = kept(series, record.strains)
+        disturbed = int((~series.undisturbed).sum())
         latency = summarise(series.seconds[good])
         timed = series.device_seconds[good]
         device = summarise(timed[timed == timed])
-    speed = speed_up_of(record, name, baseline, floor)
-    judged = _judge(record, name, baseline, speed, drifted)
+    found = pairs_of(record, name, baseline)
+    speed = speed_up(found.first, found.second, floor) if found is not None and found.first.size else None
+    judged = _judge(record, name, baseline, speed, drifted, found)
     withheld = accuracy is not None and not accuracy.ok
     return Entry(
         workload=record.workload,
@@ -136,6 +174,8 @@ def _entry(record: WorkloadRecord, name: str, baseline: str, floor: float | None
         memory=record.memory.get(name, Memory()),
         path=status.path,
         disturbed=disturbed,
+        strained=strained,
+        strained_left_out=left_out,
         profiled_s=record.profiled_seconds.get(name),
         stopped_because=record.stopped_because,
     )
@@ -143,13 +183,18 @@ def _entry(record: WorkloadRecord, name: str, baseline: str, floor: float | None
 
 def _has_drifted(record: WorkloadRecord, baseline: str) -> bool:
     base = record.series.get(baseline)
-    return base is not None and has_drifted(base.seconds[base.undisturbed])
+    return base is not None and has_drifted(base.seconds[kept(base, record.strains)[0]])
 
 
 def _judge(
-    record: WorkloadRecord, name: str, baseline: str, speed: SpeedUp | None, drifted: bool
+    record: WorkloadRecord,
+    name: str,
+    baseline: str,
+    speed: SpeedUp | None,
+    drifted: bool,
+    found: Pairs | None,
 ) -> Verdict | None:
-    if name == baseline or speed is None:
+    if speed is None or found is None:
         return None
     accuracy = record.accuracy.get(name)
     if accuracy is not None and not accuracy.ok:
@@ -161,7 +206,34 @@ def _judge(
             f"the level of {contender(baseline).title} moved by more than 20 % meanwhile",
             ("measure again", "look at clock and temperature"),
         )
-    return verdict(speed)
+    slowed = slowed_baseline(record, name, baseline)
+    if slowed is not None:
+        return Verdict(
+            "unsure",
+            f"{contender(baseline).title} takes {slowed:.2f} times as long in its process: it slows what runs beside it",
+            ("look at what it leaves behind after a call: threads, memory, settings",),
+        )
+    changed = moved(found.first / found.second)
+    if changed is not None:
+        early, late = changed
+        return Verdict(
+            "unsure",
+            f"the speed-up itself moved, from {early:.2f} to {late:.2f}, while it was measured",
+            ("measure again", "look at clock and temperature"),
+        )
+    judged = verdict(speed)
+    if judged.word == "unsure" and found.strained and not found.left_out:
+        # Most rounds were disturbed: left out, they would leave nothing.
+        return Verdict(
+            "unsure",
+            f"{judged.reason}; in {found.strained} of {speed.rounds} rounds {_strain(record)}",
+            ("close other programs", *(step for step in judged.next_steps if step != "close other programs")),
+        )
+    return judged
+
+
+def _strain(record: WorkloadRecord) -> str:
+    return record.strains[-1].what if record.strains else "the machine was busy"
 
 
 def _status(status: Status, latency: Summary | None) -> ResultStatus:

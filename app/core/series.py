@@ -139,17 +139,3 @@ class Series:
         if marks.max() >= len(series.disturbances):
             raise ValueError("a sample names a disturbance that is not listed")
         return series
-
-
-def paired(first: Series, second: Series) -> tuple[Array, Array]:
-    """Undisturbed latencies of two contenders in the rounds that both have, [rounds] seconds each."""
-    a, b = first.undisturbed, second.undisturbed
-    rounds_a, rounds_b = first.rounds[a], second.rounds[b]
-    seconds_a, seconds_b = first.seconds[a], second.seconds[b]
-    if np.array_equal(rounds_a, rounds_b):
-        return seconds_a, seconds_b
-    # Rounds only grow within a series, so a search replaces a sort.
-    place = np.searchsorted(rounds_b, rounds_a)
-    place[place == rounds_b.size] = 0
-    common = rounds_b[place] == rounds_a if rounds_b.size else np.zeros(rounds_a.size, bool)
-    return seconds_a[common], seconds_b[place[common]]

@@ -2,14 +2,16 @@
 
 The speed-up is the median over rounds of baseline time over contender time in the same round. Its interval
 is distribution-free: order statistics of the sign test (Conover, Practical Nonparametric Statistics, 3rd
-ed., 3.2), taken over medians of consecutive blocks so that neighbouring rounds, which resemble each other,
-do not pass for independent evidence.
+ed., 3.2). Neighbouring rounds resemble each other and must not pass for independent evidence: the ranks are those of
+a sample as large as the rounds are worth, their number over the autocorrelation time of their ranks (Geyer,
+Practical Markov Chain Monte Carlo, Statistical Science 7, 1992, 3.3; Kendall's correction for short series).
 """
 
 from __future__ import annotations
 
 import math
-from functools import cache
+from functools import lru_cache
+from statistics import NormalDist
 from typing import Literal
 
 import msgspec
@@ -22,7 +24,15 @@ CONFIDENCE = 0.95
 MIN_SPREAD = 5
 """Below this many numbers a spread or an interval would be a guess."""
 
-MAX_BLOCKS = 48
+MIN_INDEPENDENT = 6
+"""Fewer independent numbers cannot bound their median at 95 %: all six fall on one side once in 32."""
+
+EXACT_RANKS = 1000
+"""Above this many numbers the binomial tails are those of a normal distribution, to less than one rank."""
+
+CORRELATION_WINDOW = 16_384
+"""The newest numbers from which the correlation of neighbours is estimated: it is a property of the machine now."""
+
 SAME_MARGIN = 0.01
 USABLE_FLOOR = 0.05
 """A noise floor above this says more about the machine than about the contenders."""
@@ -78,12 +88,13 @@ class Summary(msgspec.Struct, frozen=True):
 
 
 class Interval(msgspec.Struct, frozen=True):
-    """A median and its confidence interval; the bounds are null below five numbers."""
+    """A median and its confidence interval; the bounds are null where there is too little evidence for any."""
 
     median: float
     low: float | None
     high: float | None
     n: int
+    independent: int | None = None
 
 
 class SpeedUp(msgspec.Struct, frozen=True):
@@ -95,6 +106,7 @@ class SpeedUp(msgspec.Struct, frozen=True):
     confidence: float
     noise_floor: float | None
     rounds: int
+    independent_rounds: int | None = None
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -116,14 +128,17 @@ def summarise(seconds: Array) -> Summary | None:
     return Summary(median, q1, q3, p90, p99, low, n)
 
 
-@cache
+@lru_cache(maxsize=4096)
 def sign_test_ranks(n: int, confidence: float) -> tuple[int, int]:
     """0-based ranks (low, high) of the order statistics that bound the median of `n` numbers.
 
-    The narrowest symmetric pair of ranks that covers at least `confidence`; the extremes where even they
-    cover less (n < 6 at 95 %).
+    The narrowest symmetric pair of ranks that covers at least `confidence`, up to one rank wider where `n` is
+    large; the extremes where even they cover less (n < 6 at 95 %).
     """
     tail = (1 - confidence) / 2
+    if n > EXACT_RANKS:
+        rank = max(int((n - NormalDist().inv_cdf(1 - tail) * math.sqrt(n)) / 2), 1)
+        return rank - 1, n - rank
     cumulative = 0.0
     rank = 0
     for k in range(n // 2 + 1):
@@ -138,26 +153,50 @@ def sign_test_ranks(n: int, confidence: float) -> tuple[int, int]:
 
 
 def median_interval(values: Array, confidence: float = CONFIDENCE) -> Interval | None:
-    """Median of numbers in the order they were measured, with a distribution-free interval."""
+    """Median of numbers in the order they were measured, with a distribution-free interval.
+
+    The bounds are null where the numbers are worth fewer than six independent ones.
+    """
     n = int(values.size)
     if n == 0:
         return None
     median = float(np.median(values))
     if n < MIN_SPREAD:
         return Interval(median, None, None, n)
-    blocks = block_medians(values)
-    low, high = sign_test_ranks(int(blocks.size), confidence)
-    ordered = np.sort(blocks)
-    return Interval(median, min(float(ordered[low]), median), max(float(ordered[high]), median), n)
+    independent = int(independent_count(values))
+    if independent < MIN_INDEPENDENT:
+        return Interval(median, None, None, n, independent)
+    rank, _ = sign_test_ranks(independent, confidence)
+    # The bound's place in a sample of `independent` numbers, moved outward to a place in this one.
+    low = rank if independent == n else int((rank + 0.5) / independent * n - 0.5)
+    ordered = np.partition(values, (low, n - 1 - low))
+    return Interval(median, float(ordered[low]), float(ordered[n - 1 - low]), n, independent)
 
 
-def block_medians(values: Array, blocks: int = MAX_BLOCKS) -> Array:
-    """Medians of at most `blocks` consecutive runs of equal length; the oldest remainder is left out."""
+def independent_count(values: Array) -> float:
+    """How many independent numbers tell as much of the median as these, given in the order they were measured.
+
+    At most their number; less by the autocorrelation time of their ranks, the longer of two estimates: the sum
+    of autocorrelations up to where they vanish, and that of a first-order process with the same neighbours.
+    """
     n = int(values.size)
-    length = n // blocks
-    if length < 2:
-        return values
-    return np.median(values[n - length * blocks :].reshape(blocks, length), axis=1)
+    recent = values[-CORRELATION_WINDOW:]
+    m = int(recent.size)
+    if m < MIN_SPREAD:
+        return float(n)
+    _, ranks = np.unique(recent, return_inverse=True)
+    centred = ranks - ranks.mean()
+    spectrum = np.fft.rfft(centred, 1 << (2 * m - 1).bit_length())
+    covariance = np.fft.irfft(np.abs(spectrum) ** 2)[:m]
+    if covariance[0] <= 0:
+        return float(n)
+    correlation = covariance / covariance[0]
+    pairs = correlation[0 : m - m % 2 : 2] + correlation[1:m:2]
+    vanished = np.flatnonzero(pairs <= 0)
+    initial = np.minimum.accumulate(pairs[: vanished[0]] if vanished.size else pairs)
+    summed = 2 * float(initial.sum()) - 1
+    neighbour = min((m * float(correlation[1]) + 1) / (m - 3), 0.999)
+    return n / max(1.0, summed, (1 + neighbour) / (1 - neighbour))
 
 
 def noise_floor(baseline: Array, twin: Array) -> float | None:
@@ -173,14 +212,16 @@ def speed_up(baseline: Array, contender: Array, floor: float | None) -> SpeedUp 
     interval = median_interval(baseline / contender)
     if interval is None:
         return None
-    return SpeedUp(interval.median, interval.low, interval.high, CONFIDENCE, floor, interval.n)
+    return SpeedUp(
+        interval.median, interval.low, interval.high, CONFIDENCE, floor, interval.n, interval.independent
+    )
 
 
 def verdict(speed: SpeedUp, margin: float = SAME_MARGIN) -> Verdict:
     """FASTER, SLOWER or SAME only where the whole interval says so; otherwise UNSURE and what to do."""
     low, high, floor = speed.low, speed.high, speed.noise_floor
     if low is None or high is None or floor is None:
-        return Verdict("unsure", f"only {speed.rounds} undisturbed rounds", ("measure longer",))
+        return Verdict("unsure", _too_little(speed), ("measure longer",))
     if low > 1 + floor:
         return Verdict("faster", f"the interval {_span(low, high)} lies above the noise floor ±{floor:.1%}")
     if high < 1 / (1 + floor):
@@ -199,11 +240,11 @@ def verdict(speed: SpeedUp, margin: float = SAME_MARGIN) -> Verdict:
     )
 
 
-def is_precise(speed: SpeedUp | None, target: float) -> bool:
-    """Whether half the interval's width, relative to the speed-up, is at most `target`."""
+def half_width(speed: SpeedUp | None) -> float | None:
+    """Half the interval's width as a share of the speed-up; None where there is no interval."""
     if speed is None or speed.low is None or speed.high is None:
-        return False
-    return (speed.high - speed.low) / 2 <= target * speed.median
+        return None
+    return (speed.high - speed.low) / 2 / speed.median
 
 
 def has_drifted(values: Array, tolerance: float = 0.2) -> bool:
@@ -217,6 +258,14 @@ def has_drifted(values: Array, tolerance: float = 0.2) -> bool:
     half = values.size // 2
     first, second = float(np.median(values[:half])), float(np.median(values[half:]))
     return abs(second - first) > tolerance * first
+
+
+def _too_little(speed: SpeedUp) -> str:
+    if speed.independent_rounds is None or speed.independent_rounds >= MIN_INDEPENDENT:
+        return f"only {speed.rounds} undisturbed rounds"
+    return (
+        f"{speed.rounds} rounds that resemble each other tell no more than {speed.independent_rounds} would"
+    )
 
 
 def _span(low: float, high: float) -> str:

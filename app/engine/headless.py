@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import Literal
 
 import numpy as np
 
-from app.core.messages import RunDone, Sample, WorkloadDone
-from app.core.series import Series, paired
-from app.core.statistics import is_precise, median_interval, speed_up
+from app.core.criteria import WARM_UP_LIMIT, Standing, StoppedBecause, moved, standing, warm_up_of
+from app.core.evidence import kept, pairs
+from app.core.messages import Progress, RunDone, Sample, WorkloadDone
+from app.core.series import Series
+from app.core.statistics import SpeedUp, median_interval, speed_up
 from app.engine import accuracy
 from app.engine.lanes import Lane
 from app.engine.run import Run, Units
@@ -18,8 +19,6 @@ LOOK_EVERY = 10
 """Rounds between two looks at the intervals."""
 
 WAIT_S = 3600.0
-
-StoppedBecause = Literal["target_ci", "max_seconds", "no_contender"]
 
 
 class HeadlessRun(Run):
@@ -99,32 +98,52 @@ class HeadlessRun(Run):
                 spent += bench.watch.now() - began
                 yield idle
                 began = bench.watch.now()
-            if spent >= measure.max_seconds:
-                return "max_seconds"
-            if self.round >= measure.min_rounds and self.round % LOOK_EVERY == 0 and self._is_known():
-                return "target_ci"
+            if spent >= measure.max_seconds or (
+                self.round >= measure.min_rounds and self.round % LOOK_EVERY == 0
+            ):
+                stands = self._standing(spent)
+                self.shop.send(Progress(self.start.generation, self.index, stands))
+                if stands.stop is not None:
+                    return stands.stop
         return "no_contender"
 
-    def _is_known(self) -> bool:
-        """Whether every speed-up (without a baseline or a rival, every latency) is known to `target_ci`."""
-        target = self.start.plan.measure.target_ci
+    def _standing(self, spent: float) -> Standing:
+        """How well every speed-up (without a baseline or a rival, every latency) is known."""
+        measure = self.start.plan.measure
         baseline = self.baseline
         rivals = [lane for lane in self.ready if lane is not baseline]
+        speeds: list[SpeedUp | None] = []
+        has_moved = False
+        assert self.bench is not None
         if baseline is None or not baseline.is_ready or not rivals:
-            return all(self._latency_is_known(lane, target) for lane in self.ready)
-        base = self._series.get(baseline.id, Series())
-        for lane in rivals:
-            ours, theirs = paired(base, self._series.get(lane.id, Series()))
-            if not is_precise(speed_up(ours, theirs, None) if ours.size else None, target):
-                return False
-        return True
+            speeds = [self._latency(lane) for lane in self.ready]
+        else:
+            base = self._series.get(baseline.id, Series())
+            # The noise floor must be known as well: a claim is as good as the worse of the two.
+            for lane in (*rivals, self.bench.twin_of(baseline)):
+                found = pairs(base, self._series.get(lane.id, Series()), ())
+                speeds.append(speed_up(found.first, found.second, None) if found.first.size else None)
+                has_moved = has_moved or (
+                    found.first.size > 0 and moved(found.first / found.second) is not None
+                )
+        return standing(speeds, measure.target_ci, spent, measure.max_seconds, self._is_warm(), has_moved)
 
-    def _latency_is_known(self, lane: Lane, target: float) -> bool:
-        seconds = self._series.get(lane.id, Series()).seconds
-        interval = median_interval(np.asarray(seconds))
-        if interval is None or interval.low is None or interval.high is None:
-            return False
-        return (interval.high - interval.low) / 2 <= target * interval.median
+    def _is_warm(self) -> bool:
+        """Whether every contender's level is steady, or restless for so long that it will not become so."""
+        return all(
+            len(series) >= WARM_UP_LIMIT or warm_up_of(series.seconds).steady
+            for series in (self._series.get(lane.id, Series()) for lane in self.ready)
+        )
+
+    def _latency(self, lane: Lane) -> SpeedUp | None:
+        """A latency's interval, in the form of a speed-up's."""
+        series = self._series.get(lane.id, Series())
+        interval = median_interval(np.asarray(series.seconds[kept(series, ())[0]]))
+        return (
+            None
+            if interval is None
+            else SpeedUp(interval.median, interval.low, interval.high, 0.95, None, interval.n)
+        )
 
     # ---- the extension ---------------------------------------------------------------------------------
 

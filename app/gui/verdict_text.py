@@ -18,6 +18,7 @@ from app.gui.verdict_words import (
     floor_of,
     greyed,
     has_latency,
+    known_words,
     match_pieces,
     match_texts,
     plain_title,
@@ -372,6 +373,7 @@ class Writer:
         floor = percent(speed.noise_floor, 1)
         noise: Level = (Text(f"{'noise' if self._small else 'noise floor'} ±{floor}"),)
         rounds: Level = (Text(f"{number(speed.rounds)} paired rounds"),)
+        known: Level = (Text(known_words(entry)),)
         if todo:
             return (
                 joined((interval,), noise, todo),
@@ -383,7 +385,8 @@ class Writer:
             )
         matches = [match_pieces(entry, text) for text in match_texts(entry)]
         shortest = matches[-1]
-        levels = [joined((interval,), noise, rounds, matches[0])]
+        levels = [joined((interval,), noise, rounds, known, matches[0])]
+        levels.append(joined((interval,), noise, rounds, matches[0]))
         levels += [joined((interval,), noise, match) for match in matches]
         levels.append(joined((interval,), (Text(f"noise ±{floor}"),), shortest))
         levels.append(joined((interval,), (Text(f"±{floor}"),), shortest[:1]))

@@ -10,6 +10,8 @@ import numpy as np
 from app.core.build import BuildState
 from app.core.catalog import contender
 from app.core.results import Entry
+from app.core.statistics import half_width
+from app.core.text import number, percent
 from app.gui.parts.line import Glyph, Level, Piece, Text
 from app.gui.snapshot import Snapshot
 
@@ -123,3 +125,12 @@ def greyed(level: Level, keep: int = 0) -> Level:
             piece = replace(piece, role="text_secondary")
         pieces.append(piece)
     return tuple(pieces)
+
+
+def known_words(entry: Entry) -> str:
+    """How well the speed-up is known, and how many rounds the machine's own strain marked."""
+    width = half_width(entry.speed_up)
+    known = "" if width is None else f"known to ±{percent(width, 1)}"
+    if not entry.strained:
+        return known
+    return f"{known}, {number(entry.strained)} disturbed {'left out' if entry.strained_left_out else 'kept'}"

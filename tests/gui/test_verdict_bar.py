@@ -114,20 +114,32 @@ def test_nothing_runs_over_however_narrow_and_wide_the_font(
     assert found == []
 
 
-def test_narrow_evidence_drops_rounds_then_the_error_then_the_words(bar: VerdictBar) -> None:
+def test_narrow_evidence_drops_its_width_then_rounds_then_the_error_then_the_words(bar: VerdictBar) -> None:
     shown(bar, in_state("faster"))
     seen = []
     for level in range(len(bar.evidence.levels)):
         text = plain(bar.evidence.text(level))
         assert "95 % CI" in text, "the interval never goes"
         assert any(isinstance(p, Glyph) and p.name == "tick" for p in bar.evidence.levels[level])
-        seen.append(tuple(word in text for word in ("rounds", "max |Δ|", "output and")))
-    assert seen[:4] == [
-        (True, True, True),
-        (False, True, True),
-        (False, False, True),
-        (False, False, False),
+        seen.append(tuple(word in text for word in ("known to ±", "rounds", "max |Δ|", "output and")))
+    assert seen[:5] == [
+        (True, True, True, True),
+        (False, True, True, True),
+        (False, False, True, True),
+        (False, False, False, True),
+        (False, False, False, False),
     ]
+
+
+def test_rounds_under_strain_are_counted_beside_the_verdict(bar: VerdictBar) -> None:
+    session = in_state("faster")
+    record = session.recording.current
+    assert record is not None
+    at_s = float(record.series["native"].at_s[50])
+    session.recording.apply(m.Telemetry(at_s, others_percent=0.0))
+    session.recording.apply(m.Telemetry(at_s + 1.0, others_percent=70.0))
+    shown(bar, session)
+    assert "disturbed left out" in plain(bar.evidence.text(0))
 
 
 def test_the_same_snapshot_is_not_laid_out_twice(bar: VerdictBar, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,8 +14,8 @@ from PySide6.QtGui import QColor, QPainter, QPainterPath, QPen
 
 from app.core.catalog import is_hidden
 from app.core.curves import Density, density, drawable, log_density
+from app.core.evidence import pairs
 from app.core.results import Entry
-from app.core.series import paired
 from app.core.statistics import SpeedUp
 from app.core.text import number, percent, times
 from app.core.ticks import between, logarithmic, tick_label, value_label
@@ -115,8 +115,8 @@ def difference_of(snapshot: Snapshot) -> Difference | None:
     series = snapshot.record.series.get(entry.implementation)
     if base is None or series is None:
         return None
-    first, second = paired(base, series)
-    ratios = first / second
+    found = pairs(base, series, snapshot.record.strains)
+    ratios = found.first / found.second
     ratios = ratios[drawable(ratios)][-MAX_SAMPLES:]
     if ratios.size < 5:
         return None

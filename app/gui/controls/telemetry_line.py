@@ -10,14 +10,12 @@ from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.core import messages as m
+from app.core.disturbance import OTHERS_BUSY
 from app.core.environment import Environment
 from app.core.text import number, percent
 from app.gui.icons import draw_icon
 from app.gui.parts.look import Look, Part
 from app.gui.parts.text import draw_text, width_of
-
-LOAD_WARNS_AT = 20.0
-"""Percent of the machine used by others, above which a round is disturbed more often than not."""
 
 _GAP = 16
 _PILL = 10
@@ -38,7 +36,7 @@ def readings_of(latest: m.Telemetry | None, environment: Environment | None) -> 
     found: list[Reading] = []
     if latest is not None:
         if latest.others_percent is not None:
-            warns = latest.others_percent > LOAD_WARNS_AT
+            warns = latest.others_percent > OTHERS_BUSY
             value = percent(latest.others_percent / 100)
             found.append(Reading("cpu", "Other load", value, "warning" if warns else ""))
         if latest.clock_hz is not None:

@@ -243,6 +243,9 @@ def _tips(entry: Entry) -> tuple[tuple[str, str], ...]:
         tips["median"] = (
             f"{text.number(latency.n)} samples, {text.number(entry.disturbed)} disturbed ones left out"
         )
+        if entry.strained:
+            done = "left out too" if entry.strained_left_out else "kept: most were"
+            tips["median"] += f"; {text.number(entry.strained)} taken under strain {done}"
         if latency.q1_s is not None and latency.q3_s is not None:
             tips["iqr"] = f"{text.micros(latency.q1_s)} to {text.micros(latency.q3_s)} µs"
     speed = entry.speed_up
