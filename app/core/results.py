@@ -11,6 +11,7 @@ from app.core.catalog import beside_of, contender, is_hidden, twin_of
 from app.core.criteria import moved
 from app.core.evidence import Pairs, kept, pairs
 from app.core.measurements import Accuracy, Counts, Memory
+from app.core.own import is_own
 from app.core.recording import Recording, Status, WorkloadRecord
 from app.core.statistics import (
     SpeedUp,
@@ -206,11 +207,13 @@ def _judge(
             f"the level of {contender(baseline).title} moved by more than 20 % meanwhile",
             ("measure again", "look at clock and temperature"),
         )
+    if is_own(name) and beside_of(baseline, name) not in record.series:
+        return Verdict("unsure", f"{contender(baseline).title} was not measured in its process")
     slowed = slowed_baseline(record, name, baseline)
     if slowed is not None:
         return Verdict(
             "unsure",
-            f"{contender(baseline).title} takes {slowed:.2f} times as long in its process: it slows what runs beside it",
+            f"it slows all that runs in its process: {contender(baseline).title} takes {slowed:.2f} times as long",
             ("look at what it leaves behind after a call: threads, memory, settings",),
         )
     changed = moved(found.first / found.second)

@@ -6,6 +6,7 @@ from collections.abc import Generator
 
 import numpy as np
 
+from app.core.catalog import BESIDE
 from app.core.criteria import WARM_UP_LIMIT, Standing, StoppedBecause, moved, standing, warm_up_of
 from app.core.evidence import kept, pairs
 from app.core.messages import Progress, RunDone, Sample, WorkloadDone
@@ -38,9 +39,9 @@ class HeadlessRun(Run):
                 self.bench = None
         self.shop.send(RunDone(self.start.generation))
 
-    def took(self, lane: Lane, sample: Sample) -> None:
+    def took(self, name: str, sample: Sample) -> None:
         if not sample.disturbed:
-            self._series.setdefault(lane.id, Series()).append(sample, sample.round)
+            self._series.setdefault(name, Series()).append(sample, sample.round)
 
     # ---- one workload ----------------------------------------------------------------------------------
 
@@ -121,7 +122,8 @@ class HeadlessRun(Run):
             base = self._series.get(baseline.id, Series())
             # The noise floor must be known as well: a claim is as good as the worse of the two.
             for lane in (*rivals, self.bench.twin_of(baseline)):
-                found = pairs(base, self._series.get(lane.id, Series()), ())
+                beside = self._series.get(f"{BESIDE}{lane.id}", base)
+                found = pairs(beside, self._series.get(lane.id, Series()), ())
                 speeds.append(speed_up(found.first, found.second, None) if found.first.size else None)
                 has_moved = has_moved or (
                     found.first.size > 0 and moved(found.first / found.second) is not None

@@ -39,8 +39,8 @@ class Lane:
     to_prepare: bool = True
     call: Call | None = None
     pace: Pace = field(default_factory=lambda: Pace(1, rehearse=False))
-    block_s: float = 0.0
-    """What a block of an own implementation should take."""
+    turn_s: float = 0.0
+    """What a turn of an own implementation in its guest should take."""
     sampled: bool = False
     inspected: bool = False
     checked: bool = False

@@ -82,6 +82,9 @@ class LiveRun(Run):
         for lane in self.lanes:
             if lane.needs_extension and lane.state in ("waiting", "unavailable"):
                 lane.again()
+            elif lane.own is not None and lane.is_ready and not self.own.is_prepared(lane, self.bench):
+                # The baseline that runs beside it is there now.
+                lane.again()
 
     def prepared_in_background(self, token: object, error: BaseException | None) -> None:
         if self.bench is None or not isinstance(token, tuple) or token[0] != self.bench.workload:

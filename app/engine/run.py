@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from typing import Literal
 
-from app.core.catalog import TWIN
+from app.core.catalog import BESIDE, TWIN
 from app.core.messages import (
     Active,
     Checked,
@@ -20,7 +20,7 @@ from app.core.workload import Workload
 from app.engine.failures import Failure
 from app.engine.implementations import Registry
 from app.engine.lanes import Bench, Lane
-from app.engine.own.lanes import OwnLanes, entries_for
+from app.engine.own.lanes import Beside, OwnLanes, entries_for
 from app.engine.profiler_protocol import CountPassed, CountRefused, CountRequest
 from app.engine.sampling import Block, round_order
 from app.engine.shop import Shop
@@ -58,6 +58,7 @@ class Run:
         self._requests: dict[int, tuple[int, str]] = {}
         self.own = OwnLanes(
             shop.guests,
+            self._beside,
             shop.request_id,
             self._own_settled,
             self._tell_accuracy,
@@ -232,6 +233,17 @@ class Run:
         if lane.accuracy is not None:
             self.shop.send(Checked(self.start.generation, self.index, lane.id, lane.accuracy))
 
+    def _beside(self) -> Beside:
+        """The baseline as it runs in the guests: none while it cannot."""
+        baseline, extension = self.baseline, self.shop.extension
+        if baseline is None or baseline.implementation is None or baseline.own is not None:
+            return Beside("")
+        if not baseline.needs_extension:
+            return Beside(baseline.id)
+        if extension.state != "loaded":
+            return Beside("")
+        return Beside(baseline.id, extension.library, extension.key)
+
     def _own_settled(self, lane: Lane, failure: Failure | None) -> None:
         if failure is None:
             self.report(lane)
@@ -284,14 +296,20 @@ class Run:
                 yield from self._sample(lane, number)
                 yield 0.0
 
-    def took(self, lane: Lane, sample: Sample) -> None:
-        """A sample was taken: for runs that decide by them."""
+    def took(self, name: str, sample: Sample) -> None:
+        """A sample was taken of a contender, or of a hidden one: for runs that decide by them."""
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        """What a sample's index stands for."""
+        plan = self.start.plan
+        return (*plan.implementations, TWIN, *(f"{BESIDE}{file.id}" for file in plan.own))
 
     def flush(self) -> None:
         if not self._batch:
             return
-        names = (*self.start.plan.implementations, TWIN)
-        self.shop.send(Samples(self.start.generation, self.index, self.shop.pid, names, tuple(self._batch)))
+        batch = tuple(self._batch)
+        self.shop.send(Samples(self.start.generation, self.index, self.shop.pid, self._names, batch))
         self._batch.clear()
 
     def _sample(self, lane: Lane, number: int) -> Units:
@@ -300,24 +318,28 @@ class Run:
         if self.start.careful and lane.own is None:
             self.announce(lane if lane.id != TWIN or self.baseline is None else self.baseline, "sample")
         before = self.shop.disturbance()
+        beside: Block | None = None
         if lane.own is None:
             block = self.bench.sample(lane)
         else:
             self._is_cold = True
-            block = yield from self.own.sample(lane)
+            taken = yield from self.own.sample(lane)
+            block, beside = taken if isinstance(taken, tuple) else (taken, None)
         if isinstance(block, Failure):
             if lane.id == TWIN and self.baseline is not None:
                 self._settle(self.baseline, block)
             else:
                 self._settle(lane, block)
             return
-        self._keep(lane, number, block, before or self.shop.disturbance())
+        disturbed = before or self.shop.disturbance()
+        if beside is not None:
+            self._keep(lane, f"{BESIDE}{lane.id}", number, beside, disturbed)
+        self._keep(lane, lane.id, number, block, disturbed)
 
-    def _keep(self, lane: Lane, number: int, block: Block, disturbed: str) -> None:
-        names = (*self.start.plan.implementations, TWIN)
+    def _keep(self, lane: Lane, name: str, number: int, block: Block, disturbed: str) -> None:
         sample = Sample(
             round=number,
-            implementation=names.index(lane.id),
+            implementation=self._names.index(name),
             at_s=block.at_s,
             seconds=block.seconds,
             calls=block.calls,
@@ -329,7 +351,7 @@ class Run:
         if not self._batch:
             self._batch_since = now
         self._batch.append(sample)
-        self.took(lane, sample)
+        self.took(name, sample)
         # The first is waited for: somebody turned a knob.
         if not lane.sampled or now - self._batch_since >= BATCH_S:
             lane.sampled = True

@@ -7,7 +7,10 @@ the same interleaved rounds as everyone: the sampler hands over, the guest times
 and the same clock, and between two turns it is stopped by the system, with all its threads and children.
 What it does to itself it alone pays for; a crash, a hang or a leak ends the guest and nobody else.
 
-The price: another process is another draw of the memory's layout, which the baseline's twin in the sampler
-cannot show. So where a plan holds own implementations the baseline is run a third time, in a guest without
-any user's code, and that is what their noise floor is made of.
+The price: two processes that run the same code differ by up to 8 %, by how their memory happens to lie, and
+a process that was stopped begins cold. Against the second, both sides run up before they are timed
+(`sampling.run_up`), and hand over only when their threads rest (`rest`). Against the first, the guest times
+the baseline too, beside its own implementation in the same turn, and the speed-up is made of those pairs. A
+file that makes its whole process slow would look fast beside what it slowed: where the baseline takes longer
+in a guest than in the sampler, by more than two processes ever differ, no claim is made (`core/results`).
 """

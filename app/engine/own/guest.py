@@ -11,160 +11,195 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 import msgspec
 
 from app.core.own import OwnFile
 from app.engine import processes
+from app.engine.own import protocol
 from app.engine.own.protocol import (
-    Check,
     Checked,
     GuestReady,
-    Prepare,
-    Prepared,
     Refused,
     Reply,
     Request,
-    Take,
     Timed,
     decode_request,
     encode,
 )
 
 if TYPE_CHECKING:
-    from app.engine.implementations import Implementation
     from app.engine.inputs import Forward, Inputs
     from app.engine.own.conduct import Conduct
     from app.engine.own.loading import OwnImplementation
-    from app.engine.sampling import Pace
+    from app.engine.sampling import Block, Pace
     from app.engine.stopwatch import Stopwatch
 
 LOOK_EVERY, LOOK_SELDOM = 20, 200
-"""Blocks between two close looks, the second where one takes long."""
+"""Turns between two close looks, the second where one takes long."""
+
+
+@dataclass
+class Prepared:
+    """A workload with what is called for it: the user's, the baseline (None for none), and one to run up with."""
+
+    inputs: Inputs
+    watch: Stopwatch
+    call: Forward
+    pace: Pace
+    beside: tuple[Forward, Pace] | None
+    other: Forward
+    turns: int = 0
 
 
 class Guest:
-    """Answers requests. Guards what was prepared last."""
+    """Answers requests. Guards the user's file, once it is loaded, and what was prepared last."""
 
     def __init__(self) -> None:
-        self._maker: OwnImplementation | Implementation | None = None
         self._file: OwnFile | None = None
+        self._own: OwnImplementation | None = None
+        self._library: str | None = None
         self._conduct: Conduct | None = None
-        self._inputs: Inputs | None = None
-        self._call: Forward | None = None
-        self._other: Forward | None = None
-        self._pace: Pace | None = None
-        self._watch: Stopwatch | None = None
-        self._blocks = 0
+        self._prepared: Prepared | None = None
 
     def answer(self, request: Request) -> Reply:
         from app.engine.own.loading import explained
 
         try:
-            if isinstance(request, Prepare):
+            if isinstance(request, protocol.Prepare):
                 return self._prepare(request)
-            if isinstance(request, Take):
+            if isinstance(request, protocol.Take):
                 return self._take(request)
             return self._check(request)
         except (Exception, SystemExit, KeyboardInterrupt) as error:
             failure = explained(error, self._file)
+            # The traceback's frames hold the tensors that did not fit.
             error.__traceback__ = None
             return Refused(request.id, failure.state, failure.reason, failure.remedy)
 
-    def _prepare(self, request: Prepare) -> Reply:
+    def _prepare(self, request: protocol.Prepare) -> Reply:
         import torch
 
         from app.engine import process_state, sampling
-        from app.engine.implementations import sdpa
+        from app.engine.implementations import native, sdpa
         from app.engine.inputs import make_inputs
         from app.engine.inspection import has_denormals
         from app.engine.own.conduct import Conduct, check_output
+        from app.engine.own.loading import OwnImplementation
         from app.engine.stopwatch import stopwatch_for
 
         workload = request.workload
-        self._inputs = self._call = self._pace = None
+        self._prepared = None
         process_state.fix_threads()
         if request.threads:
             torch.set_num_threads(request.threads)
         torch.set_grad_enabled(workload.backward)
-        # The state of PyTorch before any of the user's code ran: every later look is held against it.
+        # PyTorch as it is before any of the user's code ran: every later look is held against it.
         self._conduct = conduct = self._conduct or Conduct()
-        maker = self._load(request)
-        maker.unsupported(workload)
+        if self._own is None:
+            self._file = request.own
+            self._own = OwnImplementation(request.own)
+        self._own.unsupported(workload)
         inputs = make_inputs(workload, request.seed)
         conduct.begin(inputs)
-        forward = maker.prepare(workload, inputs)
-        denormal = ""
+        forward = self._own.prepare(workload, inputs)
         output = check_output(forward(), inputs)
-        if has_denormals(output):
-            denormal = "the output"
+        denormal = "the output" if has_denormals(output) else ""
         del output
         call = inputs.call(forward)
         call()
-        self._watch = watch = stopwatch_for(torch.device(workload.device))
+        watch = stopwatch_for(torch.device(workload.device))
         watch.synchronise()
         conduct.look_closely()
-        if request.own is not None and not denormal:
-            denormal = _denormals_inside(call, inputs)
+        denormal = denormal or _denormals_inside(call, inputs)
         seconds = sampling.warm_up(call, watch)
         conduct.look_closely()
-        self._other = inputs.call(sdpa.prepare(workload, inputs))
-        self._inputs, self._call, self._pace = inputs, call, sampling.pace_for(seconds)
-        self._blocks = 0
-        return Prepared(request.id, seconds, self._pace.calls, denormal)
+        pace = sampling.pace_for(seconds)
+        beside, without = self._baseline(request, inputs, watch)
+        other = native if request.baseline == "sdpa" else sdpa
+        run_up = inputs.call(other.prepare(workload, inputs))
+        self._prepared = Prepared(inputs, watch, call, pace, beside, run_up)
+        turn_s = 4 * (pace.calls + 1) * seconds + sampling.RUN_UP_S
+        return protocol.Prepared(request.id, turn_s, denormal, without)
 
-    def _load(self, request: Prepare) -> OwnImplementation | Implementation:
-        if self._maker is None:
-            if request.own is None:
-                from app.engine.implementations import shipped
+    def _baseline(
+        self, request: protocol.Prepare, inputs: Inputs, watch: Stopwatch
+    ) -> tuple[tuple[Forward, Pace] | None, str]:
+        """The baseline ready to be timed, or why it is not: its failure is not the user's."""
+        from app.engine import sampling
+        from app.engine.failures import explain
+        from app.engine.implementations import shipped
 
-                self._maker = shipped()[request.implementation]
-            else:
-                from app.engine.own.loading import OwnImplementation
+        if not request.baseline:
+            return None, ""
+        implementation = shipped()[request.baseline]
+        try:
+            if implementation.needs == "extension":
+                self._load_extension(request.library, request.library_key)
+            call = inputs.call(implementation.prepare(request.workload, inputs))
+            call()
+            return (call, sampling.pace_for(sampling.warm_up(call, watch))), ""
+        except Exception as error:
+            return None, explain(error).reason
 
-                self._file = request.own
-                self._maker = OwnImplementation(request.own)
-        return self._maker
+    def _load_extension(self, library: str | None, key: str) -> None:
+        from self_attention_ext._library import load
 
-    def _take(self, request: Take) -> Reply:
+        if library is None:
+            raise RuntimeError("the extension is not built yet")
+        if self._library is None:
+            load(Path(library), key)
+            self._library = library
+        elif self._library != library:
+            raise RuntimeError("the extension was rebuilt, and this process holds the old one")
+
+    def _take(self, request: protocol.Take) -> Reply:
         from app.engine import sampling
         from app.engine.own.conduct import check_output
 
-        assert self._call is not None
-        assert self._other is not None
-        assert self._pace is not None
-        assert self._watch is not None
-        assert self._conduct is not None
-        assert self._inputs is not None
-        sampling.run_up(self._other, self._watch)
-        block = sampling.time_block(self._call, self._pace, self._watch)
-        self._blocks += 1
-        self._conduct.look()
-        if (
-            self._file is not None
-            and self._blocks % (LOOK_EVERY if self._conduct.is_cheap else LOOK_SELDOM) == 0
-        ):
-            check_output(self._call(), self._inputs)
-            self._conduct.look_closely()
-        return Timed(request.id, block.calls, block.seconds, block.at_s, block.device_seconds)
+        prepared, conduct = self._prepared, self._conduct
+        assert prepared is not None
+        assert conduct is not None
+        watch = prepared.watch
+        sampling.run_up(prepared.other, watch)
+        own = beside = None
+        # Whoever comes first finds other caches than whoever comes second.
+        for mine in (True, False) if prepared.turns % 2 else (False, True):
+            if mine:
+                own = sampling.time_block(prepared.call, prepared.pace, watch)
+            elif prepared.beside is not None:
+                beside = sampling.time_block(*prepared.beside, watch)
+        assert own is not None
+        prepared.turns += 1
+        conduct.look()
+        if prepared.turns % (LOOK_EVERY if conduct.is_cheap else LOOK_SELDOM) == 0:
+            check_output(prepared.call(), prepared.inputs)
+            conduct.look_closely()
+        return Timed(request.id, _block(own), None if beside is None else _block(beside))
 
-    def _check(self, request: Check) -> Reply:
+    def _check(self, request: protocol.Check) -> Reply:
         from app.engine import accuracy
         from app.engine.inputs import on_batch_slice
 
-        assert self._inputs is not None
-        assert self._maker is not None
+        assert self._prepared is not None
+        assert self._own is not None
         assert self._conduct is not None
-        inputs = self._inputs
+        inputs = self._prepared.inputs
         if request.batch != inputs.workload.batch:
             inputs = on_batch_slice(inputs, request.batch)
-        measured = accuracy.run_once(self._maker.prepare, inputs)
+        measured = accuracy.run_once(self._own.prepare, inputs)
         self._conduct.look()
         with open(request.path, "wb") as file:
             for tensor in measured.values():
                 tensor.contiguous().numpy().tofile(file)
         return Checked(request.id, [(name, list(tensor.shape)) for name, tensor in measured.items()])
+
+
+def _block(block: Block) -> protocol.TimedBlock:
+    return protocol.TimedBlock(block.calls, block.seconds, block.at_s, block.device_seconds)
 
 
 def _denormals_inside(call: Callable[[], object], inputs: Inputs) -> str:
@@ -225,6 +260,8 @@ def main() -> int:
     import torch  # noqa: F401
 
     # Loaded before any of the user's code: what is patched later is not what measures.
+    import app.engine.accuracy
+    import app.engine.implementations
     import app.engine.inputs
     import app.engine.inspection
     import app.engine.own.conduct

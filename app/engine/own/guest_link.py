@@ -48,13 +48,13 @@ ABANDONED_AFTER_S = 2.0
 class Limits:
     """Seconds and bytes after which a guest is ended.
 
-    Preparing may compile, so it has minutes. A block lasts milliseconds; `block_s` is for a machine that
+    Preparing may compile, so it has minutes. A turn lasts milliseconds; `turn_s` is for a machine that
     swaps. `memory_bytes` None: half of what is free when the guest starts.
     """
 
     prepare_s: float = 300.0
-    block_s: float = 5.0
-    block_factor: float = 50.0
+    turn_s: float = 5.0
+    turn_factor: float = 50.0
     memory_bytes: int | None = None
     printed_bytes: int = 1_000_000
 
@@ -67,7 +67,7 @@ class GuestLink:
 
     def __init__(
         self,
-        file: OwnFile | None,
+        file: OwnFile,
         inbox: Inbox,
         limits: Limits = LIMITS,
         command: Sequence[str] = COMMAND,
@@ -133,12 +133,12 @@ class GuestLink:
         return max(0.0, min(self._deadline - self._clock(), LOOK_S))
 
     def ask(self, request: Request, expected_s: float = 0.0) -> None:
-        """Hand over. `expected_s` is what a block should take."""
+        """Hand over. `expected_s` is what a turn should take."""
         assert self.current is None
         limits = self._limits
         limit = limits.prepare_s
         if isinstance(request, Take):
-            limit = max(limits.block_s, limits.block_factor * expected_s)
+            limit = max(limits.turn_s, limits.turn_factor * expected_s)
         else:
             self.prepared = None if isinstance(request, Prepare) else self.prepared
         self.current = request
@@ -237,13 +237,10 @@ class GuestLink:
 
     def _ending(self) -> str:
         status = self._process.wait()
-        where = ""
-        if self.file is not None:
-            # faulthandler's lines, the innermost first.
-            mark = f'File "{self.file.path}", line '
-            _, found, rest = self.output.partition(mark)
-            line = rest.split(" ", 1)[0].rstrip(",") if found else ""
-            where = f" in {self.file.name}, line {line}" if line.isdigit() else ""
+        # faulthandler's lines, the innermost first.
+        _, found, rest = self.output.partition(f'File "{self.file.path}", line ')
+        line = rest.split(" ", 1)[0].rstrip(",") if found else ""
+        where = f" in {self.file.name}, line {line}" if line.isdigit() else ""
         return f"its process {describe_exit(status)}{where}"
 
     @staticmethod

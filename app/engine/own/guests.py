@@ -12,29 +12,26 @@ from app.engine.own.protocol import Check, Prepare
 MAX_ENDS = 3
 """Guests of one file that may be lost, after which another would only repeat it: a start takes seconds."""
 
-Start = Callable[[OwnFile | None], GuestLink]
+Start = Callable[[OwnFile], GuestLink]
 
 
 class Guests:
-    """Starts a guest when it is first needed and ends it when nobody has a use for it any more.
-
-    A key is an own implementation's id, or any other name for the guest that runs no user's code.
-    """
+    """Starts a guest when it is first needed and ends it when nobody has a use for it any more."""
 
     def __init__(self, inbox: Inbox, limits: Limits = LIMITS, start: Start | None = None) -> None:
         self._start: Start = start or (lambda file: GuestLink(file, inbox, limits))
         self._links: dict[str, GuestLink] = {}
         self._ends: dict[str, int] = {}
 
-    def link(self, key: str, file: OwnFile | None) -> GuestLink:
-        """The guest of `key`, started if there is none. Raises OSError where that is not possible."""
-        found = self._links.get(key)
+    def link(self, file: OwnFile) -> GuestLink:
+        """The guest of `file`, started if there is none. Raises OSError where that is not possible."""
+        found = self._links.get(file.id)
         if found is None or found.is_over:
-            found = self._links[key] = self._start(file)
+            found = self._links[file.id] = self._start(file)
         return found
 
     def existing(self, key: str) -> GuestLink | None:
-        """The guest of `key`, if one lives."""
+        """The guest of that id, if one lives."""
         found = self._links.get(key)
         return None if found is None or found.is_over else found
 

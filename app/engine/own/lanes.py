@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Callable, Generator
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
@@ -17,9 +17,19 @@ from app.engine.failures import Failure
 from app.engine.implementations import Implementation, Registry
 from app.engine.own.guest_link import GuestLink
 from app.engine.own.guests import Guests
-from app.engine.own.protocol import Check, Checked, Prepare, Prepared, Refused, Reply, Take, Timed
+from app.engine.own.protocol import (
+    Check,
+    Checked,
+    Prepare,
+    Prepared,
+    Refused,
+    Reply,
+    Take,
+    Timed,
+    TimedBlock,
+)
 from app.engine.own.rest import wait_for_rest
-from app.engine.sampling import Block, Pace
+from app.engine.sampling import Block
 
 if TYPE_CHECKING:
     from app.engine.lanes import Bench, Lane
@@ -31,23 +41,36 @@ GIVEN_UP = "its process had to be ended several times in this session"
 AGAIN = "switch it off and on again to try once more"
 
 
+class Beside(NamedTuple):
+    """The baseline that runs in a guest too ("" for none), and the built extension where it needs that."""
+
+    implementation: str
+    library: str | None = None
+    library_key: str = ""
+
+
 def entries_for(files: tuple[OwnFile, ...]) -> Registry:
     """Registry entries that say whose code it is; nothing of it ever runs in this process."""
     return {file.id: Implementation(file.id, _elsewhere, own=file) for file in files}
 
 
 class OwnLanes:
-    """What a run asks of its guests. `settled` is told each lane whose preparing or check has ended."""
+    """What a run asks of its guests. `settled` is told each lane whose preparing or check has ended.
+
+    `baseline` says what runs beside each.
+    """
 
     def __init__(
         self,
         guests: Guests,
+        baseline: Callable[[], Beside],
         next_id: Callable[[], int],
         settled: Callable[[Lane, Failure | None], None],
         checked: Callable[[Lane], None],
         notice: Callable[[str], None],
     ) -> None:
         self._guests = guests
+        self._baseline = baseline
         self._next_id = next_id
         self._settled = settled
         self._checked = checked
@@ -63,14 +86,10 @@ class OwnLanes:
         return bool(self._waiting)
 
     def is_prepared(self, lane: Lane, bench: Bench) -> bool:
-        """Whether `lane`'s guest has this very workload ready."""
+        """Whether `lane`'s guest has this very workload ready, beside this baseline."""
         link = self._guests.existing(lane.id)
         asked = link.prepared if link is not None and link.current is None else None
-        return asked is not None and (asked.workload, asked.seed, asked.threads) == (
-            bench.workload,
-            bench.seed,
-            bench.state.threads,
-        )
+        return asked is not None and asked == self._request(lane, bench, asked.id)
 
     def obstacle(self, lane: Lane) -> Failure | None:
         if self._guests.is_given_up(lane.id):
@@ -79,28 +98,18 @@ class OwnLanes:
 
     def prepare(self, lane: Lane, bench: Bench) -> None:
         """Begin; `look` collects the answer."""
-        assert lane.implementation is not None
-        own = lane.own
-        request = Prepare(
-            id=self._next_id(),
-            workload=bench.workload,
-            implementation=lane.implementation.id,
-            own=own,
-            seed=bench.seed,
-            threads=bench.state.threads,
-        )
+        assert lane.own is not None
         try:
-            link = self._guests.link(lane.id, own)
+            link = self._guests.link(lane.own)
+            # What an earlier run still had it do is of no use to this one.
+            link.abandon()
+            link = self._guests.link(lane.own)
         except OSError as error:
             self._settled(lane, Failure("failed", f"its process does not start: {error.strerror or error}"))
             return
-        # What an earlier run still had it do is of no use to this one.
-        link.abandon()
-        if link.is_over:
-            link = self._guests.link(lane.id, own)
         lane.state, lane.to_prepare = "preparing", False
         self._waiting[lane.id] = (lane, bench, None)
-        link.ask(request)
+        link.ask(self._request(lane, bench, self._next_id()))
 
     def check(self, lane: Lane, bench: Bench) -> None:
         """Begin to compute what accuracy is judged by; the judging is done here, not by the guest."""
@@ -124,18 +133,18 @@ class OwnLanes:
             self._collect(SLICE_S)
             yield 0.0
 
-    def sample(self, lane: Lane) -> Generator[float, None, Block | Failure]:
-        """Let the guest time a block. While it runs nothing else of the worker's does."""
+    def sample(self, lane: Lane) -> Generator[float, None, tuple[Block, Block | None] | Failure]:
+        """Let the guest time a block, and one of the baseline beside it. Nothing else of the worker's runs."""
         link = self._guests.existing(lane.id)
         if link is None:
             return self._failure(lane, Refused(0, "failed", "its process is gone"))
         wait_for_rest()
-        link.ask(Take(self._next_id()), expected_s=lane.block_s)
+        link.ask(Take(self._next_id()), expected_s=lane.turn_s)
         try:
             while True:
                 reply = link.take(SLICE_S)
                 if isinstance(reply, Timed):
-                    return Block(reply.calls, reply.seconds, reply.at_s, reply.device_seconds)
+                    return _block(reply.own), None if reply.beside is None else _block(reply.beside)
                 if reply is not None:
                     return self._failure(lane, reply)
                 yield 0.0
@@ -174,8 +183,7 @@ class OwnLanes:
         if not isinstance(reply, Prepared):
             self._settled(lane, self._failure(lane, reply))
             return
-        lane.pace = Pace(reply.calls, rehearse=True)
-        lane.block_s = reply.calls * reply.seconds
+        lane.turn_s = reply.seconds
         lane.inspected = True
         lane.settle("ready")
         if reply.denormal_in:
@@ -183,7 +191,25 @@ class OwnLanes:
                 f"{lane.id} computes with denormal numbers ({reply.denormal_in}), "
                 "which a CPU may take 100 times as long for"
             )
+        if reply.without_baseline:
+            self._notice(
+                f"{lane.id} has no speed-up: the baseline does not run beside it: {reply.without_baseline}"
+            )
         self._settled(lane, None)
+
+    def _request(self, lane: Lane, bench: Bench, number: int) -> Prepare:
+        assert lane.own is not None
+        beside = self._baseline()
+        return Prepare(
+            id=number,
+            workload=bench.workload,
+            own=lane.own,
+            baseline=beside.implementation,
+            library=beside.library,
+            library_key=beside.library_key,
+            seed=bench.seed,
+            threads=bench.state.threads,
+        )
 
     def _judge(self, lane: Lane, bench: Bench, path: Path, reply: Reply) -> None:
         try:
@@ -219,6 +245,10 @@ def read_tensors(path: Path, tensors: list[tuple[str, list[int]]]) -> dict[str, 
                 raise ValueError(f"{name} is not whole")
             found[name] = torch.from_numpy(values).reshape(shape)
     return found
+
+
+def _block(block: TimedBlock) -> Block:
+    return Block(block.calls, block.seconds, block.at_s, block.device_seconds)
 
 
 def _remove(path: Path | None) -> None:

@@ -22,20 +22,22 @@ class _Tagged(msgspec.Struct, frozen=True, tag_field="type", tag=True, omit_defa
 class Prepare(_Tagged, frozen=True):
     """Build the implementation for a workload whose device is resolved, call it, check it, warm it up.
 
-    `own` None: the contender that ships under `implementation`, for the noise floor. `threads` is what the
-    sampler computes with.
+    `baseline` is run beside it ("" for none), with the built extension's `library` where it needs that.
+    `threads` is what the sampler computes with.
     """
 
     id: int
     workload: Workload
-    implementation: str
-    own: OwnFile | None = None
+    own: OwnFile
+    baseline: str = ""
+    library: str | None = None
+    library_key: str = ""
     seed: int = 0
     threads: int = 0
 
 
 class Take(_Tagged, frozen=True):
-    """Time one block of calls of what was prepared."""
+    """Time one block of calls of what was prepared, and one of the baseline, in turn first and second."""
 
     id: int
 
@@ -58,22 +60,32 @@ class GuestReady(_Tagged, frozen=True):
 
 
 class Prepared(_Tagged, frozen=True):
-    """`seconds` is the fastest call's; blocks are of `calls` calls. `denormal_in`: where denormals were seen."""
+    """`seconds` is what a turn should take, its run-up included. `denormal_in`: where denormals were seen.
+
+    `without_baseline` says why the baseline does not run there, where it does not.
+    """
 
     id: int
     seconds: float
-    calls: int
     denormal_in: str = ""
+    without_baseline: str = ""
 
 
-class Timed(_Tagged, frozen=True):
-    """A block, as `sampling.Block`."""
+class TimedBlock(msgspec.Struct, frozen=True):
+    """As `sampling.Block`."""
 
-    id: int
     calls: int
     seconds: float
     at_s: float
     device_seconds: float | None = None
+
+
+class Timed(_Tagged, frozen=True):
+    """A block of the own implementation, and one of the baseline where it was prepared too."""
+
+    id: int
+    own: TimedBlock
+    beside: TimedBlock | None = None
 
 
 class Checked(_Tagged, frozen=True):
