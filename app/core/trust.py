@@ -21,6 +21,10 @@ class _Store(msgspec.Struct):
     confirmed: dict[str, str] = {}
 
 
+_here: set[str] = set()
+"""Contents confirmed in this process: they hold even where the store cannot be written."""
+
+
 class Trust:
     """Confirmations of this user. A store that cannot be read confirms nothing."""
 
@@ -29,15 +33,17 @@ class Trust:
 
     def holds(self, file: OwnFile) -> bool:
         """Whether this very content was confirmed."""
-        return file.sha256 in self._read().confirmed
+        return not self.missing((file,))
 
     def missing(self, files: Iterable[OwnFile]) -> tuple[OwnFile, ...]:
         """Those that must be confirmed first."""
-        known = self._read().confirmed
-        return tuple(file for file in files if file.sha256 not in known)
+        files = tuple(files)
+        known = self._read().confirmed if files else {}
+        return tuple(file for file in files if file.sha256 not in known and file.sha256 not in _here)
 
     def confirm(self, file: OwnFile) -> str:
         """Remember a confirmation. Returns a notice where it could not be kept, "" where it was."""
+        _here.add(file.sha256)
         store = self._read()
         store.confirmed[file.sha256] = file.path
         try:

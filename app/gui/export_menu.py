@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QApplication, QFileDialog, QWidget
 
 from app.core.catalog import contender
 from app.core.files import AtomicFile
+from app.core.own import OwnFile
 from app.core.plan import copy_as_command
 from app.core.recording import Recording, WorkloadRecord
 from app.core.workload import Workload
@@ -103,9 +104,12 @@ class Exporter(QObject):
 
     def ask_open(self) -> Path | None:
         """Which file to open."""
-        kinds = "Recordings and profiles (*.json *.jsonl *.toml);;All files (*)"
+        return self.ask_file("Open", "Recordings and profiles (*.json *.jsonl *.toml);;All files (*)")
+
+    def ask_file(self, title: str, kinds: str) -> Path | None:
+        """Which file to read; None where the person thinks better of it."""
         text, _ = QFileDialog.getOpenFileName(
-            self._window, "Open", self.folder, kinds, options=self._options()
+            self._window, title, self.folder, kinds, options=self._options()
         )
         return self._remember(text)
 
@@ -151,9 +155,16 @@ class Exporter(QObject):
                 "Export the window", f"{stem}.png", "PNG (*.png)", lambda p: write_window(self._window, p)
             )
 
-    def copy_command(self, workload: Workload, enabled: tuple[str, ...], baseline: str, profile: str) -> str:
+    def copy_command(
+        self,
+        workload: Workload,
+        enabled: tuple[str, ...],
+        baseline: str,
+        profile: str,
+        own: tuple[OwnFile, ...] = (),
+    ) -> str:
         """Put the command that measures this without a window on the clipboard."""
-        command = copy_as_command(workload, enabled, baseline, profile)
+        command = copy_as_command(workload, enabled, baseline, profile, own)
         QApplication.clipboard().setText(command)
         self.notice.emit("info", "The command is on the clipboard.")
         return command

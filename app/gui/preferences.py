@@ -14,6 +14,7 @@ from app.core.catalog import CONTENDERS, DEFAULT_CONTENDERS
 from app.core.fields import FieldError, UnknownKeyError, read_struct
 from app.core.files import write_atomically
 from app.core.folders import config_folder as folder
+from app.core.own import is_own
 from app.core.workload import Workload
 
 if sys.version_info >= (3, 11):
@@ -27,7 +28,7 @@ ThemeChoice = Literal["system", "dark", "light"]
 
 
 class Preferences(msgspec.Struct):
-    """`geometry`: x, y, width, height of the window, null before its first time.
+    """`geometry`: x, y, width, height of the window, null before its first time. `own`: files by path.
 
     `theme` is the one in effect, `kept_theme` the one that is written: a start may ask for another.
     `notice` says what was wrong with the file, if anything was.
@@ -43,6 +44,7 @@ class Preferences(msgspec.Struct):
     workload: Workload = Workload()
     enabled: tuple[str, ...] = DEFAULT_CONTENDERS
     baseline: str = "native"
+    own: tuple[str, ...] = ()
     export_folder: str = ""
     kept_theme: ThemeChoice = "system"
     notice: str = ""
@@ -120,8 +122,10 @@ def _read(document: dict[str, Any]) -> Preferences:
     for name in ("kept_theme", "notice"):
         document.pop(name, None)
     read = msgspec.convert(document, Preferences)
-    enabled = tuple(name for name in CONTENDERS if name in read.enabled) or DEFAULT_CONTENDERS
-    baseline = read.baseline if read.baseline in enabled else enabled[0]
+    shipped = tuple(name for name in CONTENDERS if name in read.enabled) or DEFAULT_CONTENDERS
+    baseline = read.baseline if read.baseline in shipped else shipped[0]
+    # Whether these may run, and whether their files are still there, is found out elsewhere.
+    enabled = (*shipped, *(name for name in read.enabled if is_own(name)))
     # Combinations that cannot run are left to no one: the window would start with an explanation.
     usable = workload if not workload.problems else Workload()
     return msgspec.structs.replace(read, workload=usable, enabled=enabled, baseline=baseline)
