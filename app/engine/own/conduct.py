@@ -94,7 +94,7 @@ class Conduct:
         for name, total in _sums(self._inputs).items():
             if total != self._sums[name]:
                 raise Misuse(f"changed {_called(name)}; work on a copy")
-        share = wait_for_rest(QUIET_S, RESTS_WITHIN_S)
+        share = wait_for_rest(QUIET_S, RESTS_WITHIN_S, slices=3)
         if share:
             raise Misuse(
                 f"keeps {share:.0%} of a processor busy between calls",

@@ -38,6 +38,9 @@ if TYPE_CHECKING:
     from app.engine.sampling import Block, Pace
     from app.engine.stopwatch import Stopwatch
 
+COMPILER = "torch._dynamo"
+"""Loaded by a file that compiles: a watched call would not run what was compiled."""
+
 LOOK_EVERY, LOOK_SELDOM = 20, 200
 """Turns between two close looks, the second where one takes long."""
 
@@ -61,6 +64,7 @@ class Guest:
     def __init__(self) -> None:
         self._file: OwnFile | None = None
         self._own: OwnImplementation | None = None
+        self._had_compiler = False
         self._library: str | None = None
         self._conduct: Conduct | None = None
         self._prepared: Prepared | None = None
@@ -101,6 +105,7 @@ class Guest:
         self._conduct = conduct = self._conduct or Conduct()
         if self._own is None:
             self._file = request.own
+            self._had_compiler = COMPILER in sys.modules
             self._own = OwnImplementation(request.own)
         self._own.unsupported(workload)
         inputs = make_inputs(workload, request.seed)
@@ -114,7 +119,8 @@ class Guest:
         watch = stopwatch_for(torch.device(workload.device))
         watch.synchronise()
         conduct.look_closely()
-        denormal = denormal or _denormals_inside(call, inputs)
+        if not denormal and (self._had_compiler or COMPILER not in sys.modules):
+            denormal = _denormals_inside(call, inputs)
         seconds = sampling.warm_up(call, watch)
         conduct.look_closely()
         pace = sampling.pace_for(seconds)
@@ -203,11 +209,9 @@ def _block(block: Block) -> protocol.TimedBlock:
 
 
 def _denormals_inside(call: Callable[[], object], inputs: Inputs) -> str:
-    """Where denormals pass through a call, as far as it can be watched: a compiled one cannot."""
+    """Where denormals pass through a call, as far as it can be watched."""
     from app.engine.inspection import inspect_call
 
-    if "torch._dynamo" in sys.modules:
-        return ""
     try:
         return inspect_call(call, (inputs.x, *inputs.parts.values())).denormal_in or ""
     except Exception:

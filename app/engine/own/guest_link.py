@@ -108,8 +108,12 @@ class GuestLink:
             self._replies.put(None)
             inbox.deliver(_nothing)
 
-        for name, work in (("guest", read), ("guest-output", self._read_output)):
-            threading.Thread(target=work, name=name, daemon=True).start()
+        self._readers = [
+            threading.Thread(target=work, name=name, daemon=True)
+            for name, work in (("guest", read), ("guest-output", self._read_output))
+        ]
+        for reader in self._readers:
+            reader.start()
 
     @property
     def pid(self) -> int:
@@ -198,6 +202,13 @@ class GuestLink:
         assert self._process.stdin is not None
         with contextlib.suppress(OSError):
             self._process.stdin.close()
+
+    def wait(self, timeout_s: float = 10.0) -> None:
+        """Until it is gone and read to its end; after `end`, for who must leave nothing behind."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(timeout_s)
+        for thread in self._readers:
+            thread.join(timeout_s)
 
     # ---- what may not go on ----------------------------------------------------------------------------
 

@@ -167,7 +167,8 @@ class ContenderRow(QCheckBox, Part):
         line = self._first_line()
         self.more.setGeometry(self.width() - 24, int(line.center().y()) - 12, 24, 24)
         if self.state.reason:
-            left = _TITLE_LEFT + width_of(self.state.reason + " · ", self.look.font(12))
+            # The 4 px that keep the two apart are beside the text, not taken from it.
+            left = _TITLE_LEFT + width_of(self.state.reason + " · ", self.look.font(12)) + 4
             size = self.why.sizeHint()
             # A long reason gives way: without the way to the whole of it, it would be worth nothing.
             left = min(left, self.width() - size.width())
