@@ -79,7 +79,7 @@ class GuestLink:
         """What it is prepared for; None while it is not."""
         self._limits = limits
         self._clock = clock
-        self._asked_at = self._deadline = 0.0
+        self._limit_s = self._spent_s = self._looked_at = 0.0
         self.is_ready = False
         """Whether torch is loaded there; until then it has run nothing of the user's."""
         self._is_stopped = False
@@ -134,7 +134,7 @@ class GuestLink:
         """Until `take` must look at it again, whether or not it answers; None while nothing is asked."""
         if self.current is None:
             return None
-        return max(0.0, min(self._deadline - self._clock(), LOOK_S))
+        return max(0.0, min(self._limit_s - self._spent_s, LOOK_S))
 
     def ask(self, request: Request, expected_s: float = 0.0) -> None:
         """Hand over. `expected_s` is what a turn should take."""
@@ -146,8 +146,7 @@ class GuestLink:
         else:
             self.prepared = None if isinstance(request, Prepare) else self.prepared
         self.current = request
-        self._asked_at = self._clock()
-        self._deadline = self._asked_at + limit
+        self._limit_s, self._spent_s, self._looked_at = limit, 0.0, self._clock()
         self._resume()
         assert self._process.stdin is not None
         # One that is gone already is noticed by its reader.
@@ -184,7 +183,7 @@ class GuestLink:
         """Nobody waits for the answer any more: stop it where it is; what takes long, end."""
         if self.current is None:
             return
-        if not isinstance(self.current, Take) and self._clock() - self._asked_at > ABANDONED_AFTER_S:
+        if not isinstance(self.current, Take) and self._spent_s > ABANDONED_AFTER_S:
             self.end()
         self.current = None
         self._stop()
@@ -215,8 +214,11 @@ class GuestLink:
     def _trouble(self) -> str:
         """Why it must be ended now, "" for no reason."""
         now = self._clock()
-        if now >= self._deadline:
-            return f"did not return within {self._deadline - self._asked_at:,.0f} s"
+        # Time in which nobody looked does not count: then this process was stopped itself, as by a suspend.
+        self._spent_s += min(now - self._looked_at, 5 * LOOK_S)
+        self._looked_at = now
+        if self._spent_s >= self._limit_s:
+            return f"did not return within {self._limit_s:,.0f} s"
         if self._printed > self._limits.printed_bytes:
             return f"printed more than {self._limits.printed_bytes / 1e6:g} MB"
         try:
