@@ -80,7 +80,7 @@ CONTENDERS: dict[str, Contender] = {
             "#009E73",
             "#00875F",
             "square",
-            "one packed projection and F.scaled_dot_product_attention",
+            "one packed projection and F.scaled_dot_product_attention; decoding, over a cache written in place",
         ),
         Contender(
             "compiled",
@@ -109,7 +109,8 @@ CONTENDERS: dict[str, Contender] = {
             "#56B4E9",
             "#0072B2",
             "triangle",
-            "the same operator with one vectorised kernel between the two projections, and no score matrix",
+            "the same operator with one attention kernel between the two projections, and no score matrix: its own "
+            "on the CPU, PyTorch's fused attention on CUDA",
             needs_extension=True,
         ),
     )

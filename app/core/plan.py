@@ -389,9 +389,5 @@ def _sweep(axes: object, workload: Workload) -> tuple[tuple[Workload, ...], tupl
 
 def _refuse_impossible(workload: Workload) -> None:
     for problem in workload.problems:
-        near = " or ".join(str(value) for value in problem.nearest)
-        raise FieldError(
-            f"workload.{problem.field}",
-            getattr(workload, problem.field),
-            f"a divisor of embed_dim {workload.embed_dim}" + (f", such as {near}" if near else ""),
-        )
+        value = getattr(workload, problem.field)
+        raise FieldError(f"workload.{problem.field}", value, problem.expected)

@@ -44,8 +44,10 @@ class Reference:
 def checked_batch(workload: Workload, max_flops: float = MAX_FLOPS) -> int:
     """How many sequences of the batch can be checked within the limits; 0 if not even one."""
     per_sequence = msgspec.structs.replace(workload, batch=1)
-    scores = workload.num_heads * workload.seq_len**2 * 8
-    activations = workload.seq_len * workload.embed_dim * 8
+    rows, columns = (1, workload.seq_len + 1) if workload.decode else (workload.seq_len, workload.seq_len)
+    scores = workload.num_heads * rows * columns * 8
+    # Of a decode workload the cache in float64, filled and with room, is the larger part by far.
+    activations = columns * workload.embed_dim * 8
     # Scores, their masked copy, probabilities and, backward, a gradient of each or so.
     needed = (scores * 4 + activations * 10) * (2 if workload.backward else 1)
     parameters = 4 * workload.embed_dim**2 * 8 * (3 if workload.backward else 1)
@@ -127,6 +129,17 @@ def _exact(inputs: Inputs) -> Tensors:
             parts[f"{letter}_weight"] = parts[f"{letter}_weight"][within][:, across]
             parts[f"{letter}_bias"] = parts[f"{letter}_bias"][within]
         parts["out_weight"] = parts["out_weight"][:, within]
+    if inputs.cached is not None:
+        keys, values = map(_exact_copy, inputs.cached.with_room())
+        if permute:
+            in_head = within[: workload.head_dim]
+            keys, values = keys[..., in_head], values[..., in_head]
+        leaves = [parts[name].contiguous() for name in PARTS]
+        with torch.no_grad():
+            output = native.decoding_step(
+                x, keys, values, *leaves, position=workload.seq_len, num_heads=workload.num_heads
+            )
+        return {"output": output}
     x = x.contiguous().requires_grad_(backward)
     leaves = [parts[name].contiguous().requires_grad_(backward) for name in PARTS]
     with torch.set_grad_enabled(backward):

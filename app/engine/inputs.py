@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import torch
+import torch.nn.functional as F  # noqa: N812  torch's own name for it
 from torch import Tensor, nn
 
 from app.core.workload import Workload
@@ -28,13 +29,32 @@ BIAS_STD = 0.1
 
 
 @dataclass(frozen=True)
+class Cached:
+    """Keys and values [B, H, S, D] of the tokens that a decode workload starts from. Nobody writes to them."""
+
+    keys: Tensor
+    values: Tensor
+
+    def with_room(self) -> tuple[Tensor, Tensor]:
+        """Both in memory of their own, with room for one token more: [B, H, S + 1, D]."""
+        batch, num_heads, seq_len, head_dim = self.keys.shape
+        copies = []
+        for filled in (self.keys, self.values):
+            copy = filled.new_zeros(batch, num_heads, seq_len + 1, head_dim)
+            copy[:, :, :seq_len] = filled
+            copies.append(copy)
+        return copies[0], copies[1]
+
+
+@dataclass(frozen=True)
 class Inputs:
     """What one workload is computed on.
 
-    `x` [B, S, E]. `layer` holds the parameters packed, as `nn.MultiheadAttention` does; `parts` are the same
-    numbers in the same memory as separate leaves, as a layer written step by step owns them (a slice of the
-    packed weight would cost it copies in the backward pass that no such layer pays).
-    `output_gradient` [B, S, E] is what the backward pass starts from; None in forward mode.
+    `x` [B, S, E], in decode mode the new tokens [B, 1, E], which see those in `cached`. `layer` holds the
+    parameters packed, as `nn.MultiheadAttention` does; `parts` are the same numbers in the same memory as
+    separate leaves, as a layer written step by step owns them (a slice of the packed weight would cost it
+    copies in the backward pass that no such layer pays).
+    `output_gradient` [B, S, E] is what the backward pass starts from; None in the other modes.
     """
 
     workload: Workload
@@ -43,6 +63,7 @@ class Inputs:
     parts: Mapping[str, Tensor]
     output_gradient: Tensor | None
     leaves: tuple[Tensor, ...] = field(repr=False, default=())
+    cached: Cached | None = None
 
     def call(self, forward: Forward) -> Forward:
         """What is measured: `forward` itself, or a training step around it without the optimiser."""
@@ -102,7 +123,7 @@ def make_inputs(workload: Workload, seed: int = 0) -> Inputs:
         return drawn.to(device=device, dtype=dtype)
 
     width = workload.embed_dim
-    shape = (workload.batch, workload.seq_len, width)
+    shape = (workload.batch, 1 if workload.decode else workload.seq_len, width)
     # Made without memory first: its own initialisation would use the global random state.
     layer = nn.MultiheadAttention(width, workload.num_heads, batch_first=True, device="meta", dtype=dtype)
     layer = layer.to_empty(device=device).train(workload.backward)
@@ -116,6 +137,9 @@ def make_inputs(workload: Workload, seed: int = 0) -> Inputs:
     }
     x = normal(*shape).requires_grad_(workload.backward)
     output_gradient = normal(*shape) if workload.backward else None
+    cached = None
+    if workload.decode:
+        cached = cache_of(layer, normal(workload.batch, workload.seq_len, width))
     return Inputs(
         workload=workload,
         x=x,
@@ -123,7 +147,20 @@ def make_inputs(workload: Workload, seed: int = 0) -> Inputs:
         parts=parts,
         output_gradient=output_gradient,
         leaves=(x, *layer.parameters(), *parts.values()) if workload.backward else (),
+        cached=cached,
     )
+
+
+def cache_of(layer: nn.MultiheadAttention, tokens: Tensor) -> Cached:
+    """What a layer keeps of `tokens` [B, S, E]: their keys and values [B, H, S, D]."""
+    batch, seq_len, _ = tokens.shape
+    heads = (batch, seq_len, layer.num_heads, layer.head_dim)
+    with torch.no_grad():
+        _, k_weight, v_weight = layer.in_proj_weight.chunk(3)
+        _, k_bias, v_bias = layer.in_proj_bias.chunk(3)
+        keys = F.linear(tokens, k_weight, k_bias).view(heads).transpose(1, 2)
+        values = F.linear(tokens, v_weight, v_bias).view(heads).transpose(1, 2)
+        return Cached(keys.contiguous(), values.contiguous())
 
 
 def separate_parameters(layer: nn.MultiheadAttention) -> dict[str, Tensor]:
@@ -142,7 +179,7 @@ def on_batch_slice(inputs: Inputs, batch: int) -> Inputs:
     """The first `batch` sequences of `inputs` with the same parameters, as inputs of their own."""
     import msgspec
 
-    backward = inputs.workload.backward
+    backward, cached = inputs.workload.backward, inputs.cached
     x = inputs.x.detach()[:batch].clone().requires_grad_(backward)
     gradient = None if inputs.output_gradient is None else inputs.output_gradient[:batch].clone()
     return Inputs(
@@ -152,6 +189,7 @@ def on_batch_slice(inputs: Inputs, batch: int) -> Inputs:
         parts=inputs.parts,
         output_gradient=gradient,
         leaves=(x, *inputs.leaves[1:]) if backward else (),
+        cached=None if cached is None else Cached(cached.keys[:batch], cached.values[:batch]),
     )
 
 

@@ -40,9 +40,10 @@ def write_all(recording: Recording, folder: Path) -> list[Path]:
 def folder_name(workload: Workload) -> str:
     """A workload as the name of a folder, such as `8x64x128-4heads-causal-forward-float32-cpu`."""
     shape = f"{workload.batch}x{workload.seq_len}x{workload.embed_dim}-{workload.num_heads}heads"
-    causal = "causal" if workload.causal else "full"
+    # A new token sees all before it: in decode mode there is no causal or full to tell apart.
+    causal = "" if workload.decode else "causal-" if workload.causal else "full-"
     device = workload.device.replace(":", "")
-    return f"{shape}-{causal}-{workload.mode}-{workload.dtype}-{device}"
+    return f"{shape}-{causal}{workload.mode}-{workload.dtype}-{device}"
 
 
 def export(trace_gz: bytes, path: Path) -> Path:

@@ -8,6 +8,7 @@ from pathlib import Path
 from app.core.files import write_atomically
 from app.core.recording import Recording
 from app.core.results import Entry, all_entries, entries_of
+from app.core.workload import Workload
 from app.exports import rows, svg_charts
 
 CSS = """
@@ -44,7 +45,7 @@ def render(recording: Recording) -> bytes:
     for record in recording.records if plan is not None else ():
         assert plan is not None
         part = entries_of(record, plan.baseline, plan.implementations)
-        body.append(_workload(f"{record.workload.label}, {record.workload.device}", part, on_device))
+        body.append(_workload(record.workload, part, on_device))
     if plan is not None and plan.skipped:
         items = "".join(f"<li>{escape(str(s.values))}: {escape(s.reason)}</li>" for s in plan.skipped)
         body.append(f"<section><h2>Skipped</h2><ul>{items}</ul></section>")
@@ -65,15 +66,17 @@ def write(recording: Recording, path: Path) -> Path:
     return path
 
 
-def _workload(title: str, entries: tuple[Entry, ...], on_device: bool) -> str:
+def _workload(workload: Workload, entries: tuple[Entry, ...], on_device: bool) -> str:
+    title = f"{workload.label}, {workload.device}"
+    phases = ", forward and backward" if workload.backward else ""
     counted = ("kernel_launches", "Kernel launches per call") if on_device else None
     charts = [("Latency per call, µs: median and quartiles", svg_charts.latency_chart(entries))]
     for what, caption in filter(
         None,
         (
             counted,
-            ("operator_calls", "Operator calls per call, forward and backward"),
-            ("python_calls", "Python calls per call, forward and backward"),
+            ("operator_calls", f"Operator calls per call{phases}"),
+            ("python_calls", f"Python calls per call{phases}"),
         ),
     ):
         charts.append((caption, svg_charts.calls_chart(entries, what, caption)))

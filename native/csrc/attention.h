@@ -10,6 +10,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -20,8 +21,9 @@ using OptionalTensor = std::optional<Tensor>;
 
 struct Forward {
   Tensor y;    // [B, S, E]
-  Tensor qkv;  // aten: [3, B*H, S, D], strided: see `split_heads`; fused: [R, 3E], as projected
-  Tensor p;    // aten: [B*H, S, S], the attention weights after the softmax; fused: [2, B*H, S], see `fused_forward`
+  Tensor qkv;  // aten: [3, B*H, S, D], strided: see `split_heads`; fused: [R, 3E], as projected; others: see sdpa.h
+  Tensor p;    // aten: [B*H, S, S], the attention weights after the softmax; fused: [2, B*H, S], see `fused_forward`;
+               // others: see sdpa.h
   Tensor c;    // [R, E], the weighted values with their heads merged
 };
 
@@ -39,10 +41,11 @@ struct Wanted {
 };
 
 // The levels the operator can run at; `kernel` in its schema names one. Raises ValueError on any other name. "auto" is
-// decided by the device: "fused" on the CPU, where no shape was measured at which "aten" is faster.
-enum class Kernel { aten, fused };
-Kernel kernel_named(std::string_view name, c10::DeviceType device);
-const char* name_of(Kernel kernel);
+// "fused": on the CPU no shape was measured at which "aten" is faster, on CUDA it launches fewer kernels. The last three
+// are not for callers: they are what "fused" stands for on CUDA, and their like on the CPU, see sdpa.h.
+enum class Kernel { aten, fused, flash, efficient, flash_for_cpu };
+Kernel kernel_named(std::string_view name);
+std::string name_of(Kernel kernel);
 
 // Level "aten": composed from ATen calls, for CPU and CUDA alike. Arguments have been checked.
 Forward aten_forward(
@@ -67,7 +70,7 @@ std::vector<Tensor> aten_backward(
     const Wanted& wanted);
 
 // Level "fused", for CPU tensors. `keep`: whether to fill `p` with what the backward pass needs of the softmax, in the
-// compute type: each row's largest score and its sum of exponentials, which is its log-sum-exp in two
+// compute type: each row's largest product q k, and its sum of exponentials, which is its log-sum-exp in two
 // parts (one number would lose digits where scores are large). Undefined otherwise.
 Forward fused_forward(
     const Tensor& x,              // [B, S, E]
@@ -92,13 +95,37 @@ std::vector<Tensor> fused_backward(
     bool causal,
     const Wanted& wanted);
 
+// Decoding at either level: the new position's keys and values go to row `position` of the caches, which it then attends
+// to up to and including that row. Arguments have been checked.
+Tensor aten_step(
+    const Tensor& x_t,                   // [B, 1, E]
+    const Tensor& in_proj_weight,        // [3E, E]
+    const OptionalTensor& in_proj_bias,  // [3E]
+    const Tensor& out_weight,            // [E, E]
+    const OptionalTensor& out_bias,      // [E]
+    const Tensor& key_cache,             // [B, H, max_len, D]
+    const Tensor& value_cache,           // [B, H, max_len, D]
+    int64_t position,
+    int64_t num_heads);
+
+Tensor fused_step(
+    const Tensor& x_t,                   // [B, 1, E]
+    const Tensor& in_proj_weight,        // [3E, E]
+    const OptionalTensor& in_proj_bias,  // [3E]
+    const Tensor& out_weight,            // [E, E]
+    const OptionalTensor& out_bias,      // [E]
+    const Tensor& key_cache,             // [B, H, max_len, D]
+    const Tensor& value_cache,           // [B, H, max_len, D]
+    int64_t position,
+    int64_t num_heads);
+
 // Of an empty x: all wanted gradients are zero, and no product is needed.
 std::vector<Tensor> zero_gradients(
     const Tensor& x,            // [0, S, E] or [B, 0, E]
     at::TensorList in_weights,  // one [3E, E] or three [E, E]
     const Wanted& wanted);
 
-// The layer written with differentiable ATen calls, for the second derivative only.
+// The layer written with differentiable ATen calls, for the second derivative, forward mode and torch.func's transforms.
 Tensor differentiable_forward(
     const Tensor& x,              // [B, S, E]
     at::TensorList in_weights,    // one [3E, E] or three [E, E]

@@ -50,6 +50,26 @@ Tensor packed(
       cast(out_bias, device), num_heads, causal, kernel);
 }
 
+Tensor step(
+    c10::DeviceType device,
+    const Tensor& x_t,                   // [B, 1, E]
+    const Tensor& in_proj_weight,        // [3E, E]
+    const OptionalTensor& in_proj_bias,  // [3E]
+    const Tensor& out_weight,            // [E, E]
+    const OptionalTensor& out_bias,      // [E]
+    const Tensor& key_cache,             // [B, H, max_len, D]
+    const Tensor& value_cache,           // [B, H, max_len, D]
+    c10::SymInt position,
+    int64_t num_heads,
+    c10::string_view kernel) {
+  const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
+  static const auto op = operator_named<StepSignature>("attnscope::self_attention_step");
+  // The caches are written to, and so stay what they are: one of another type is refused by name.
+  return op.call(
+      cast(x_t, device), cast(in_proj_weight, device), cast(in_proj_bias, device), cast(out_weight, device),
+      cast(out_bias, device), key_cache, value_cache, std::move(position), num_heads, kernel);
+}
+
 }  // namespace
 
 Tensor self_attention_autocast_cpu(
@@ -110,6 +130,38 @@ Tensor self_attention_packed_autocast_cuda(
     bool causal,
     c10::string_view kernel) {
   return packed(at::kCUDA, x, in_proj_weight, in_proj_bias, out_weight, out_bias, num_heads, causal, kernel);
+}
+
+Tensor self_attention_step_autocast_cpu(
+    const Tensor& x_t,                   // [B, 1, E]
+    const Tensor& in_proj_weight,        // [3E, E]
+    const OptionalTensor& in_proj_bias,  // [3E]
+    const Tensor& out_weight,            // [E, E]
+    const OptionalTensor& out_bias,      // [E]
+    const Tensor& key_cache,             // [B, H, max_len, D]
+    const Tensor& value_cache,           // [B, H, max_len, D]
+    c10::SymInt position,
+    int64_t num_heads,
+    c10::string_view kernel) {
+  return step(
+      at::kCPU, x_t, in_proj_weight, in_proj_bias, out_weight, out_bias, key_cache, value_cache,
+      std::move(position), num_heads, kernel);
+}
+
+Tensor self_attention_step_autocast_cuda(
+    const Tensor& x_t,                   // [B, 1, E]
+    const Tensor& in_proj_weight,        // [3E, E]
+    const OptionalTensor& in_proj_bias,  // [3E]
+    const Tensor& out_weight,            // [E, E]
+    const OptionalTensor& out_bias,      // [E]
+    const Tensor& key_cache,             // [B, H, max_len, D]
+    const Tensor& value_cache,           // [B, H, max_len, D]
+    c10::SymInt position,
+    int64_t num_heads,
+    c10::string_view kernel) {
+  return step(
+      at::kCUDA, x_t, in_proj_weight, in_proj_bias, out_weight, out_bias, key_cache, value_cache,
+      std::move(position), num_heads, kernel);
 }
 
 }  // namespace attnscope

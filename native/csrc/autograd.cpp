@@ -5,6 +5,7 @@
 #include "checks.h"
 #include "operators.h"
 #include "packing.h"
+#include "sdpa.h"
 #include "views.h"
 
 namespace attnscope {
@@ -13,13 +14,21 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// A graph is recorded for requires_grad; a forward-mode tangent goes the same way, to be refused there by name.
 bool wants_history(const Tensor& t) {
-  return t.defined() && ((at::GradMode::is_enabled() && t.requires_grad()) || t._fw_grad(0).defined());
+  return t.defined() && at::GradMode::is_enabled() && t.requires_grad();
 }
 
 bool wants_history(const OptionalTensor& t) {
   return t.has_value() && wants_history(*t);
+}
+
+// A tangent of forward mode, or a value inside a transform of torch.func: neither can pass through a C++ Function.
+bool transformed(const Tensor& t) {
+  return t.defined() && (t.key_set().has(c10::DispatchKey::FuncTorchGradWrapper) || t._fw_grad(0).defined());
+}
+
+bool transformed(const OptionalTensor& t) {
+  return t.has_value() && transformed(*t);
 }
 
 Tensor or_undefined(const OptionalTensor& t) {
@@ -40,13 +49,13 @@ Tensor forward_and_keep(
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
   static const auto op = operator_named<ForwardSignature>("attnscope::self_attention_forward");
   // Decided here, where the device is still known: under tracing the kernels below see none.
-  const char* const level = name_of(kernel_named(kernel, x.device().type()));
+  const std::string level = name_of(level_for(kernel_named(kernel), x, num_heads, causal, true));
   auto [y, qkv, p, c] = op.call(x, in.weights, in.biases, out_weight, out_bias, num_heads, causal, level);
   inputs.insert(inputs.end(), {qkv, p, c});
   ctx->save_for_backward(std::move(inputs));
   ctx->saved_data["num_heads"] = num_heads;
   ctx->saved_data["causal"] = causal;
-  ctx->saved_data["kernel"] = std::string(level);
+  ctx->saved_data["kernel"] = level;
   ctx->set_materialize_grads(false);
   return y;
 }
@@ -258,7 +267,58 @@ struct SelfAttentionPacked : torch::autograd::Function<SelfAttentionPacked> {
   }
 };
 
+// Three weights need not be packed: `differentiable_forward` joins them.
+Projections unpacked(
+    const Tensor& q_weight,          // [E, E]
+    const OptionalTensor& q_bias,    // [E]
+    const Tensor& k_weight,          // [E, E]
+    const OptionalTensor& k_bias,    // [E]
+    const Tensor& v_weight,          // [E, E]
+    const OptionalTensor& v_bias) {  // [E]
+  Projections result{{q_weight, k_weight, v_weight}, {}};
+  if (present(q_bias) || present(k_bias) || present(v_bias)) {
+    for (const OptionalTensor* bias : {&q_bias, &k_bias, &v_bias}) {
+      result.biases.push_back(present(*bias) ? **bias : q_weight.new_zeros_symint({q_weight.sym_size(0)}));
+    }
+  }
+  return result;
+}
+
 }  // namespace
+
+Tensor self_attention_composed(
+    const Tensor& x,                 // [B, S, E]
+    const Tensor& q_weight,          // [E, E]
+    const OptionalTensor& q_bias,    // [E]
+    const Tensor& k_weight,          // [E, E]
+    const OptionalTensor& k_bias,    // [E]
+    const Tensor& v_weight,          // [E, E]
+    const OptionalTensor& v_bias,    // [E]
+    const Tensor& out_weight,        // [E, E]
+    const OptionalTensor& out_bias,  // [E]
+    int64_t num_heads,
+    bool causal,
+    c10::string_view kernel) {
+  check_arguments(x, q_weight, q_bias, k_weight, k_bias, v_weight, v_bias, out_weight, out_bias, num_heads);
+  kernel_named(kernel);  // refuses a name that does not exist
+  const Projections in = unpacked(q_weight, q_bias, k_weight, k_bias, v_weight, v_bias);
+  return differentiable_forward(x, in.weights, in.biases, out_weight, out_bias, num_heads, causal);
+}
+
+Tensor self_attention_packed_composed(
+    const Tensor& x,                     // [B, S, E]
+    const Tensor& in_proj_weight,        // [3E, E]
+    const OptionalTensor& in_proj_bias,  // [3E]
+    const Tensor& out_weight,            // [E, E]
+    const OptionalTensor& out_bias,      // [E]
+    int64_t num_heads,
+    bool causal,
+    c10::string_view kernel) {
+  const at::TensorList biases = present(in_proj_bias) ? at::TensorList(*in_proj_bias) : at::TensorList();
+  check_projections(x, in_proj_weight, biases, out_weight, out_bias, num_heads);
+  kernel_named(kernel);  // refuses a name that does not exist
+  return differentiable_forward(x, in_proj_weight, biases, out_weight, out_bias, num_heads, causal);
+}
 
 Tensor self_attention_autograd(
     const Tensor& x,                 // [B, S, E]
@@ -273,6 +333,12 @@ Tensor self_attention_autograd(
     int64_t num_heads,
     bool causal,
     c10::string_view kernel) {
+  if (transformed(x) || transformed(q_weight) || transformed(q_bias) || transformed(k_weight) ||
+      transformed(k_bias) || transformed(v_weight) || transformed(v_bias) || transformed(out_weight) ||
+      transformed(out_bias)) {
+    return self_attention_composed(
+        x, q_weight, q_bias, k_weight, k_bias, v_weight, v_bias, out_weight, out_bias, num_heads, causal, kernel);
+  }
   if (wants_history(x) || wants_history(q_weight) || wants_history(q_bias) || wants_history(k_weight) ||
       wants_history(k_bias) || wants_history(v_weight) || wants_history(v_bias) || wants_history(out_weight) ||
       wants_history(out_bias)) {
@@ -295,6 +361,11 @@ Tensor self_attention_packed_autograd(
     int64_t num_heads,
     bool causal,
     c10::string_view kernel) {
+  if (transformed(x) || transformed(in_proj_weight) || transformed(in_proj_bias) || transformed(out_weight) ||
+      transformed(out_bias)) {
+    return self_attention_packed_composed(
+        x, in_proj_weight, in_proj_bias, out_weight, out_bias, num_heads, causal, kernel);
+  }
   if (wants_history(x) || wants_history(in_proj_weight) || wants_history(in_proj_bias) ||
       wants_history(out_weight) || wants_history(out_bias)) {
     return SelfAttentionPacked::apply(

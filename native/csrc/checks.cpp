@@ -5,6 +5,8 @@
 #include <initializer_list>
 #include <sstream>
 
+#include "sdpa.h"
+
 namespace attnscope {
 namespace {
 
@@ -52,46 +54,49 @@ std::string shape_text(c10::SymIntArrayRef sizes) {
   refuse(name, t, "has the wrong shape: expected " + shape_text(c10::SymIntArrayRef(shape)) + ", which is " + symbols);
 }
 
-void check_x(const Tensor& x, int64_t num_heads) {
-  TORCH_CHECK_VALUE(x.defined(), "self_attention: x is undefined; expected a tensor of shape [B, S, E]");
+// `name` is what the operator calls its input.
+void check_x(const Tensor& x, int64_t num_heads, const char* name = "x") {  // [B, S, E]
+  TORCH_CHECK_VALUE(x.defined(), "self_attention: ", name, " is undefined; expected a tensor of shape [B, S, E]");
   if (x.layout() != at::kStrided) {
     std::ostringstream text;
     text << "has layout " << x.layout() << "; expected a dense (strided) tensor";
-    refuse("x", x, text.str());
+    refuse(name, x, text.str());
   }
   const auto type = x.scalar_type();
   if (type != at::kFloat && type != at::kDouble && type != at::kHalf && type != at::kBFloat16) {
-    refuse("x", x, std::string("is ") + dtype_name(type) + "; expected float32, float64, bfloat16 or float16");
+    refuse(name, x, std::string("is ") + dtype_name(type) + "; expected float32, float64, bfloat16 or float16");
   }
   if (x.dim() != 3) {
-    refuse("x", x, "has " + std::to_string(x.dim()) + " dimensions; expected 3: [B, S, E]");
+    refuse(name, x, "has " + std::to_string(x.dim()) + " dimensions; expected 3: [B, S, E]");
   }
   const SymInt embed_dim = x.sym_sizes()[2];
   TORCH_CHECK_VALUE(num_heads > 0, "self_attention: num_heads is ", num_heads, "; expected a positive number");
   if (embed_dim == 0) {
-    refuse("x", x, "has an embedding of size 0; expected a positive last dimension");
+    refuse(name, x, "has an embedding of size 0; expected a positive last dimension");
   }
   if (embed_dim % num_heads != 0) {
-    refuse("x", x, "cannot be split into num_heads = " + std::to_string(num_heads) +
+    refuse(name, x, "cannot be split into num_heads = " + std::to_string(num_heads) +
                        " heads: expected a last dimension divisible by it");
   }
 }
 
-void check_type(const char* name, const Tensor& t, at::ScalarType expected, const char* why = "") {
+void check_type(const char* name, const Tensor& t, at::ScalarType expected, const std::string& why = "") {
   if (t.scalar_type() != expected) {
     refuse(name, t, std::string("is ") + dtype_name(t.scalar_type()) + "; expected " + dtype_name(expected) + why);
   }
 }
 
-// Layout, device and shape. `like` is the tensor that decides the device: x.
-void check_place(const char* name, const Tensor& t, const Tensor& like, Shape shape, const char* symbols) {
+// Layout, device and shape. `like` is the tensor that decides the device, `like_name` what the operator calls it.
+void check_place(
+    const char* name, const Tensor& t, const Tensor& like, Shape shape, const char* symbols,
+    const char* like_name = "x") {
   if (t.layout() != at::kStrided) {
     std::ostringstream text;
     text << "has layout " << t.layout() << "; expected a dense (strided) tensor";
     refuse(name, t, text.str());
   }
   if (t.device() != like.device()) {
-    refuse(name, t, "is on " + t.device().str() + "; expected " + like.device().str() + ", where x is");
+    refuse(name, t, "is on " + t.device().str() + "; expected " + like.device().str() + ", where " + like_name + " is");
   }
   const auto sizes = t.sym_sizes();
   bool same = sizes.size() == shape.size();
@@ -104,17 +109,21 @@ void check_place(const char* name, const Tensor& t, const Tensor& like, Shape sh
 }
 
 // `like` decides the type too.
-void check_tensor(const char* name, const Tensor& t, const Tensor& like, Shape shape, const char* symbols) {
+void check_tensor(
+    const char* name, const Tensor& t, const Tensor& like, Shape shape, const char* symbols,
+    const char* like_name = "x") {
   TORCH_CHECK_VALUE(t.defined(), "self_attention: ", name, " is undefined; expected ", symbols);
   if (t.layout() == at::kStrided && t.device() == like.device()) {
-    check_type(name, t, like.scalar_type(), ", as x is");
+    check_type(name, t, like.scalar_type(), std::string(", as ") + like_name + " is");
   }
-  check_place(name, t, like, shape, symbols);
+  check_place(name, t, like, shape, symbols, like_name);
 }
 
-void check_optional(const char* name, const OptionalTensor& t, const Tensor& like, Shape shape, const char* symbols) {
+void check_optional(
+    const char* name, const OptionalTensor& t, const Tensor& like, Shape shape, const char* symbols,
+    const char* like_name = "x") {
   if (t.has_value() && t->defined()) {
-    check_tensor(name, *t, like, shape, symbols);
+    check_tensor(name, *t, like, shape, symbols, like_name);
   }
 }
 
@@ -140,6 +149,7 @@ class Quick {
     if (fits_) {
       type_ = x.scalar_type();
       device_ = x.device();
+      batch_ = x.size(0);
       embed_dim_ = x.size(2);
       fits_ = embed_dim_ > 0 && embed_dim_ % num_heads == 0 &&
           (type_ == at::kFloat || type_ == at::kDouble || type_ == at::kHalf || type_ == at::kBFloat16);
@@ -153,8 +163,13 @@ class Quick {
     fits_ = fits_ && like_x(t) && t.dim() == 1 && t.size(0) == parts * embed_dim_;
     return *this;
   }
-  Quick& vector(const OptionalTensor& t) {  // [E] or absent
-    return t.has_value() && t->defined() ? vector(*t) : *this;
+  Quick& vector(const OptionalTensor& t, int64_t parts = 1) {  // [parts * E] or absent
+    return t.has_value() && t->defined() ? vector(*t, parts) : *this;
+  }
+  Quick& cache(const Tensor& t, int64_t num_heads) {  // [B, H, max_len, D]
+    fits_ = fits_ && like_x(t) && t.dim() == 4 && t.size(0) == batch_ && t.size(1) == num_heads &&
+        t.size(3) == embed_dim_ / num_heads;
+    return *this;
   }
   bool fits() const { return fits_; }
 
@@ -167,6 +182,7 @@ class Quick {
     return t.defined() && plain(t) && t.scalar_type() == type_ && t.device() == device_;
   }
   bool fits_ = false;
+  int64_t batch_ = 0;
   int64_t embed_dim_ = 0;
   at::ScalarType type_ = at::kFloat;
   at::Device device_ = at::kCPU;
@@ -260,6 +276,16 @@ void check_backward(
     check_tensor("qkv", qkv, x, {batch * seq_len, embed_dim * 3}, "[B*S, 3E]");
     check_type("p", p, x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat);
     check_place("p", p, x, {2, items, seq_len}, "[2, B*H, S]");
+  } else if (is_sdpa(kernel)) {
+    const auto kept = kept_by<SymInt>(kernel, batch, num_heads, seq_len).sizes;
+    // As the forward pass projected it, which may have seen adjoining weights as one where this pass was given three.
+    if (qkv.defined() && qkv.dim() == 3) {
+      check_tensor("qkv", qkv, x, {3, batch * seq_len, embed_dim}, "[3, B*S, E]");
+    } else {
+      check_tensor("qkv", qkv, x, {batch * seq_len, embed_dim * 3}, "[B*S, 3E]");
+    }
+    check_type("p", p, x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat);
+    check_place("p", p, x, {kept[0], kept[1], kept[2]}, "the log-sum-exp of each row, [B, H, S]");
   } else {
     check_tensor("qkv", qkv, x, {3, items, seq_len, embed_dim / num_heads}, "[3, B*H, S, D]");
     check_tensor("p", p, x, {items, seq_len, seq_len}, "[B*H, S, S]");
@@ -270,6 +296,44 @@ void check_backward(
       wanted >= 0 && wanted < (int64_t{1} << flags),
       "self_attention: wanted is ", wanted, "; expected ", flags,
       " bits: x, the weights and the biases of the input projection, out_weight, out_bias");
+}
+
+void check_step(
+    const Tensor& x_t,               // [B, 1, E]
+    const Tensor& in_proj_weight,    // [3E, E]
+    const OptionalTensor& in_proj_bias,  // [3E]
+    const Tensor& out_weight,        // [E, E]
+    const OptionalTensor& out_bias,  // [E]
+    const Tensor& key_cache,         // [B, H, max_len, D]
+    const Tensor& value_cache,       // [B, H, max_len, D]
+    const SymInt& position,
+    int64_t num_heads) {
+  Quick quick(x_t, num_heads);
+  quick.matrix(in_proj_weight, 3).vector(in_proj_bias, 3).matrix(out_weight).vector(out_bias);
+  if (quick.cache(key_cache, num_heads).cache(value_cache, num_heads).fits() && x_t.size(1) == 1 &&
+      key_cache.size(2) == value_cache.size(2) && !position.is_symbolic() && position >= 0 &&
+      position < key_cache.size(2)) {
+    return;
+  }
+  check_x(x_t, num_heads, "x_t");
+  const SymInt batch = x_t.sym_sizes()[0];
+  const SymInt embed_dim = x_t.sym_sizes()[2];
+  if (x_t.sym_sizes()[1] != 1) {
+    refuse_shape("x_t", x_t, {batch, 1, embed_dim}, "[B, 1, E]: a step takes one token of each sequence");
+  }
+  check_tensor("in_proj_weight", in_proj_weight, x_t, {embed_dim * 3, embed_dim}, "[3E, E]", "x_t");
+  check_optional("in_proj_bias", in_proj_bias, x_t, {embed_dim * 3}, "[3E]", "x_t");
+  check_tensor("out_weight", out_weight, x_t, {embed_dim, embed_dim}, "[E, E]", "x_t");
+  check_optional("out_bias", out_bias, x_t, {embed_dim}, "[E]", "x_t");
+  TORCH_CHECK_VALUE(key_cache.defined(), "self_attention: key_cache is undefined; expected [B, H, max_len, D]");
+  const SymInt max_len = key_cache.dim() == 4 ? key_cache.sym_sizes()[2] : SymInt(1);
+  const Shape shape{batch, num_heads, max_len, embed_dim / num_heads};
+  check_tensor("key_cache", key_cache, x_t, shape, "[B, H, max_len, D]", "x_t");
+  check_tensor("value_cache", value_cache, x_t, shape, "[B, H, max_len, D]", "x_t");
+  TORCH_CHECK_VALUE(position >= 0, "self_attention: position is ", position, "; expected 0 or more");
+  TORCH_CHECK_VALUE(
+      position < max_len, "self_attention: the cache is full: position is ", position,
+      " and key_cache (shape ", shape_text(key_cache.sym_sizes()), ") has room for ", max_len, " tokens");
 }
 
 }  // namespace attnscope

@@ -41,4 +41,16 @@ void check_backward(
     int64_t wanted,  // bits
     Kernel kernel);
 
+// A step's arguments: as `check_projections`, and the position is one that the caches have room for.
+void check_step(
+    const Tensor& x_t,               // [B, 1, E]
+    const Tensor& in_proj_weight,    // [3E, E]
+    const OptionalTensor& in_proj_bias,  // [3E]
+    const Tensor& out_weight,        // [E, E]
+    const OptionalTensor& out_bias,  // [E]
+    const Tensor& key_cache,         // [B, H, max_len, D]
+    const Tensor& value_cache,       // [B, H, max_len, D]
+    const c10::SymInt& position,
+    int64_t num_heads);
+
 }  // namespace attnscope

@@ -99,7 +99,8 @@ void forward(const ForwardArgs& args, std::int64_t head, std::int64_t block, voi
     memory.row_max[i] = -std::numeric_limits<T>::infinity();
     memory.row_sum[i] = T(0);
   }
-  const std::int64_t end = in.causal ? first + count : in.seq_len;
+  const bool skip = may_skip<V, X>(args, head, first);
+  const std::int64_t end = skip ? first + count : in.seq_len;
   for (std::int64_t k0 = 0; k0 < end; k0 += key_block) {
     const std::int64_t keys = smaller(key_block, end - k0);
     const X* const k = at<X>(in.k, base + k0 * in.row_stride);
@@ -114,7 +115,7 @@ void forward(const ForwardArgs& args, std::int64_t head, std::int64_t block, voi
       const std::int64_t rows = smaller(V::rows, count - i);
       // Position of the group's first query among this block's keys: what lies beyond the last one is never formed.
       const std::int64_t diagonal = first + i - k0;
-      const std::int64_t used = in.causal ? smaller(keys, diagonal + rows) : keys;
+      const std::int64_t used = skip ? smaller(keys, diagonal + rows) : keys;
       if (used <= 0) {
         continue;
       }

@@ -84,6 +84,7 @@ void backward(const BackwardArgs& args, std::int64_t head, void* scratch) {
   const T scale = T(1) / std::sqrt(static_cast<T>(depth));
   const T* const row_max = at<T>(args.row_max, head * seq_len);
   const T* const row_sum = at<T>(args.row_sum, head * seq_len);
+  const bool skip = may_skip<V, X>(args, head);
 
   for (std::int64_t j = 0; j < seq_len; j += key_block) {
     const std::int64_t keys = smaller(key_block, seq_len - j);
@@ -97,7 +98,11 @@ void backward(const BackwardArgs& args, std::int64_t head, void* scratch) {
     const std::int64_t rows = smaller(query_rows, seq_len - i);
     pack_rows<V>(at<X>(in.q, base + i * in.row_stride), in.row_stride, rows, depth, padded, memory.q);
     pack_rows<V>(at<X>(args.dc, merged + i * embed_dim), embed_dim, rows, depth, padded, memory.dc);
-    const std::int64_t end = in.causal ? i + rows : seq_len;
+    const std::int64_t end = skip ? i + rows : seq_len;
+    // How many of a block's keys the r-th query sees.
+    const auto seen = [&](std::int64_t r, std::int64_t j, std::int64_t keys) {
+      return in.causal ? larger(0, smaller(keys, i + r - j + 1)) : keys;
+    };
     T delta[query_rows] = {};
     for (std::int64_t j = 0; j < end; j += key_block) {
       T* const p = memory.p + j * query_rows;
@@ -107,9 +112,8 @@ void backward(const BackwardArgs& args, std::int64_t head, void* scratch) {
       multiply<V>({memory.q, padded, 1, memory.kt + j * depth, key_block, p, key_block, depth, false}, 0, rows, filled);
       multiply<V>({memory.dc, padded, 1, memory.vt + j * depth, key_block, ds, key_block, depth, false}, 0, rows, filled);
       for (std::int64_t r = 0; r < rows; ++r) {
-        const std::int64_t valid = in.causal ? smaller(keys, i + r - j + 1) : keys;
-        delta[r] += soften_again<V>(p + r * key_block, ds + r * key_block, valid, filled, scale, row_max[i + r],
-                                    row_sum[i + r]);
+        delta[r] += soften_again<V>(p + r * key_block, ds + r * key_block, seen(r, j, keys), keys, filled, scale,
+                                    row_max[i + r], row_sum[i + r]);
       }
     }
     for (std::int64_t j = 0; j < end; j += key_block) {
@@ -117,9 +121,9 @@ void backward(const BackwardArgs& args, std::int64_t head, void* scratch) {
       T* const ds = memory.ds + j * query_rows;
       const std::int64_t keys = smaller(key_block, end - j);
       const std::int64_t filled = rounded_up(keys, V::width);
-      const bool later = in.causal ? i > j : i > 0;
+      const bool later = skip ? i > j : i > 0;
       for (std::int64_t r = 0; r < rows; ++r) {
-        subtract_delta<V>(p + r * key_block, ds + r * key_block, filled, delta[r]);
+        subtract_delta<V>(p + r * key_block, ds + r * key_block, seen(r, j, keys), filled, delta[r]);
       }
       if (args.dq != nullptr) {
         multiply<V>({ds, key_block, 1, memory.k + j * padded, padded, memory.dq, padded, keys, j > 0}, 0, rows, padded);

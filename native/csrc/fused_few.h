@@ -51,8 +51,10 @@ void forward_few(const ForwardArgs& args, std::int64_t head) {
   const std::int64_t base = place.row * in.row_stride + place.column;
   const std::int64_t embed_dim = in.num_heads * depth;
   const T scale = T(1) / std::sqrt(static_cast<T>(depth));
+  const bool skip = may_skip<V, X>(args, head, 0);
   for (std::int64_t i = 0; i < in.seq_len; ++i) {
     const std::int64_t keys = in.causal ? i + 1 : in.seq_len;
+    const std::int64_t used = skip ? keys : in.seq_len;
     const X* const q = at<X>(in.q, base + i * in.row_stride);
     T s[few_filled];
     for (std::int64_t j = 0; j < keys; ++j) {
@@ -60,9 +62,9 @@ void forward_few(const ForwardArgs& args, std::int64_t head) {
     }
     T row_max = -std::numeric_limits<T>::infinity();
     T row_sum = T(0);
-    soften<V>(s, keys, rounded_up(keys, V::width), scale, row_max, row_sum);
+    soften<V>(s, keys, rounded_up(used, V::width), scale, row_max, row_sum);
     X* const c = static_cast<X*>(args.c) + (place.row + i) * embed_dim + place.column;
-    combine<V>(s, 1, at<X>(in.v, base), in.row_stride, 0, keys, depth, row_sum, c);
+    combine<V>(s, 1, at<X>(in.v, base), in.row_stride, 0, used, depth, row_sum, c);
     if (args.row_max != nullptr) {
       static_cast<T*>(args.row_max)[head * in.seq_len + i] = row_max;
       static_cast<T*>(args.row_sum)[head * in.seq_len + i] = row_sum;
@@ -83,25 +85,27 @@ void backward_few(const BackwardArgs& args, std::int64_t head) {
   const X* const dc = at<X>(args.dc, place.row * embed_dim + place.column);
   T p[few * few_filled];
   T ds[few * few_filled];
+  const bool skip = may_skip<V, X>(args, head);
   for (std::int64_t i = 0; i < in.seq_len; ++i) {
     const std::int64_t keys = in.causal ? i + 1 : in.seq_len;
-    const std::int64_t filled = rounded_up(keys, V::width);
+    const std::int64_t used = skip ? keys : in.seq_len;
+    const std::int64_t filled = rounded_up(used, V::width);
     T* const row = p + i * few_filled;
     T* const row_ds = ds + i * few_filled;
-    for (std::int64_t j = 0; j < keys; ++j) {
+    for (std::int64_t j = 0; j < used; ++j) {
       row[j] = dot<V>(at<X>(in.q, base + i * in.row_stride), at<X>(in.k, base + j * in.row_stride), depth);
       row_ds[j] = dot<V>(dc + i * embed_dim, at<X>(in.v, base + j * in.row_stride), depth);
     }
-    const T delta = soften_again<V>(row, row_ds, keys, filled, scale, at<T>(args.row_max, head * in.seq_len)[i],
+    const T delta = soften_again<V>(row, row_ds, keys, used, filled, scale, at<T>(args.row_max, head * in.seq_len)[i],
                                     at<T>(args.row_sum, head * in.seq_len)[i]);
-    subtract_delta<V>(row, row_ds, filled, delta);
+    subtract_delta<V>(row, row_ds, keys, filled, delta);
     if (args.dq != nullptr) {
-      combine<V>(row_ds, 1, at<X>(in.k, base), in.row_stride, 0, keys, depth, std::sqrt(static_cast<T>(depth)),
+      combine<V>(row_ds, 1, at<X>(in.k, base), in.row_stride, 0, used, depth, std::sqrt(static_cast<T>(depth)),
                  static_cast<X*>(args.dq) + gradient + i * args.grad_stride);
     }
   }
   for (std::int64_t j = 0; j < in.seq_len; ++j) {
-    const std::int64_t first = in.causal ? j : 0;
+    const std::int64_t first = skip ? j : 0;
     const std::int64_t to = gradient + j * args.grad_stride;
     if (args.dk != nullptr) {
       combine<V>(ds + j, few_filled, at<X>(in.q, base), in.row_stride, first, in.seq_len, depth, std::sqrt(static_cast<T>(depth)),

@@ -33,8 +33,8 @@ struct Layout {
 struct ForwardArgs {
   Layout in;
   void* c;               // [R, E] contiguous
-  void* row_max;  // [B*H, S] of the compute type: the largest score of each row; null where not kept
-  void* row_sum;  // [B*H, S]: Σ exp(score - row_max)
+  void* row_max;  // [B*H, S] of the compute type: the largest product q k of each row; null where not kept
+  void* row_sum;  // [B*H, S]: Σ exp((product - row_max) / sqrt(D))
 };
 
 struct BackwardArgs {
@@ -75,6 +75,42 @@ struct ProductArgs {
   bool add;
 };
 
+// The most rows that the linear kernel of a 16-bit type takes.
+constexpr std::int64_t narrow_rows = 8;
+
+// One of the two caches of a step: element (item, head, position, p) of [B, H, max_len, D], dense along D.
+struct Cache {
+  void* data;
+  std::int64_t item_stride;
+  std::int64_t head_stride;
+  std::int64_t row_stride;
+};
+
+// Attention of one new position over `length` cached ones, itself among them. A head's keys are taken in `piece_count`
+// pieces of `piece_length`, tasks of their own.
+struct StepArgs {
+  const void* q;  // rows [B, q_stride], head h from column h * D on
+  std::int64_t q_stride;
+  Cache keys;
+  Cache values;
+  std::int64_t length;
+  std::int64_t num_heads;
+  std::int64_t head_dim;
+  std::int64_t piece_count;
+  std::int64_t piece_length;
+  void* pieces;  // [B*H, piece_count, D rounded up to the width + 2] of the compute type
+  void* c;       // rows [B, c_stride], as q
+  std::int64_t c_stride;
+};
+
+struct StepKernels {
+  std::int64_t width;  // of a vector, in elements
+  // One piece of one head of one item: `head` counts over B*H.
+  void (*attend)(const StepArgs&, std::int64_t head, std::int64_t piece);
+  // All pieces of one head, into c.
+  void (*merge)(const StepArgs&, std::int64_t head);
+};
+
 // Everything for one type of tensor. `scratch` is memory of the calling thread alone, aligned to 64 bytes.
 struct Kernels {
   std::int64_t query_block;  // rows of queries that one forward task covers
@@ -84,13 +120,14 @@ struct Kernels {
   std::size_t (*backward_scratch)(const Layout&);
   // One head of one item; no other task writes to its gradients, so that sums run in one order.
   void (*backward)(const BackwardArgs&, std::int64_t head, void* scratch);
-  // Columns [begin, end) of y. Null for the 16-bit types, whose products go to the library.
+  // Columns [begin, end) of y; of the 16-bit types at most `narrow_rows` rows.
   void (*linear)(const LinearArgs&, std::int64_t begin, std::int64_t end);
-  // Rows [begin, end) of c. Null for the 16-bit types.
+  // Rows [begin, end) of c. Null for the 16-bit types, whose products go to the library.
   void (*product)(const ProductArgs&, std::int64_t begin, std::int64_t end);
   // sums[j] = Σ_i rows[i * stride + j] for j in [begin, end).
   void (*column_sums)(const void* rows, std::int64_t stride, std::int64_t count, void* sums, std::int64_t begin,
                       std::int64_t end);
+  const StepKernels* step;  // of decoding
 };
 
 enum class Element { f32, f64, bf16, f16 };

@@ -41,13 +41,13 @@ struct Release {
 
 }  // namespace
 
-bool threads_available() {
+int64_t threads_available() {
 #if !defined(_OPENMP) && !defined(_WIN32)
   if (GOMP_parallel == nullptr) {
-    return false;
+    return 1;
   }
 #endif
-  return at::get_num_threads() > 1 && !at::in_parallel_region();
+  return at::in_parallel_region() ? 1 : at::get_num_threads();
 }
 
 void run_parallel(int64_t count, void (*task)(const void* context, int64_t index), const void* context) {

@@ -6,8 +6,8 @@
 
 namespace attnscope::fused {
 
-// Whether more than one thread would work on a call made here and now.
-bool threads_available();
+// How many threads would work on a call made here and now.
+int64_t threads_available();
 
 // task(context, i) for every i in [0, count), in any order, on all of torch's threads; tasks must not throw.
 void run_parallel(int64_t count, void (*task)(const void* context, int64_t index), const void* context);
@@ -15,7 +15,7 @@ void run_parallel(int64_t count, void (*task)(const void* context, int64_t index
 // The same for a callable. `worth_it`: whether the work outweighs waking the threads.
 template <class F>
 void for_each(int64_t count, bool worth_it, const F& f) {
-  if (count <= 1 || !worth_it || !threads_available()) {
+  if (count <= 1 || !worth_it || threads_available() == 1) {
     for (int64_t i = 0; i < count; ++i) {
       f(i);
     }

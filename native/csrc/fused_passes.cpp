@@ -158,16 +158,25 @@ Forward fused_forward(
   const size_t scratch = kernels.forward_scratch(args.in);
   std::array<fused::LinearArgs, 3> parts;
   if (small_projections(kernels, result.qkv, rows, in_weights, in_biases, parts)) {
-    // One head after the other from the input to its merged values: one wait for all threads instead of two.
+    // Each thread takes some heads from the input to their merged values: one wait for all threads instead of two.
     const int64_t width = embed_dim / num_heads;
     const bool worth_it = count * embed_dim * (3 * embed_dim + seq_len) > 2 * parallel_work;
-    fused::for_each(num_heads, worth_it, [&](int64_t head) {
-      for (const fused::LinearArgs& part : parts) {
-        kernels.linear(part, head * width, (head + 1) * width);
+    const int64_t shares = worth_it ? std::min(num_heads, fused::threads_available()) : 1;
+    fused::for_each(shares, worth_it, [&](int64_t share) {
+      const int64_t first = share * num_heads / shares;
+      const int64_t last = (share + 1) * num_heads / shares;
+      if (shares == 1 && in_weights.size() == 1) {
+        kernels.linear(parts[0], 0, 3 * embed_dim);
+      } else {
+        for (const fused::LinearArgs& part : parts) {
+          kernels.linear(part, first * width, last * width);
+        }
       }
       void* const memory = fused::thread_memory(scratch);
       for (int64_t item = 0; item < batch * blocks; ++item) {
-        kernels.forward(args, item / blocks * num_heads + head, item % blocks, memory);
+        for (int64_t head = first; head < last; ++head) {
+          kernels.forward(args, item / blocks * num_heads + head, item % blocks, memory);
+        }
       }
     });
   } else {
@@ -214,6 +223,7 @@ std::vector<Tensor> fused_backward(
     const Tensor dqkv =
         attention_gradients(kernels, x, dc, qkv.stride(1) == 1 ? qkv : qkv.contiguous(), stats.contiguous(),
                             num_heads, causal, needed);
+    dc.reset();  // before dx takes as much
     const auto parts = static_cast<int64_t>(in_weights.size());
     const int64_t width = 3 * embed_dim / parts;
     const auto columns = [&](size_t i) {  // [R, width]

@@ -71,7 +71,8 @@ Tensor allocate(at::IntArrayRef sizes, at::ScalarType type) {
 }
 
 bool is_small(const Kernels& kernels, int64_t rows, int64_t embed_dim) {
-  return kernels.linear != nullptr && rows <= 16 && embed_dim <= 1024;
+  const bool narrow = kernels.product == nullptr;  // for 16-bit types the processor may have a product of its own
+  return narrow ? rows <= narrow_rows && rows * embed_dim <= 2048 : rows <= 16 && embed_dim <= 1024;
 }
 
 // False where some operand's rows are not dense.
@@ -119,16 +120,17 @@ void linear(
   const Element element = element_of(x.scalar_type());
   if (dense && is_small(kernels, args.rows, args.depth)) {
     const bool worth_it = args.rows * args.depth * columns > parallel_work;
-    const int64_t chunk = worth_it ? 64 : columns;
+    // No more pieces than threads: each of them brings x into its order anew.
+    const int64_t chunk = worth_it ? std::max<int64_t>(64, (columns / threads_available() + 15) / 16 * 16) : columns;
     for_each((columns + chunk - 1) / chunk, worth_it, [&](int64_t i) {
       kernels.linear(args, i * chunk, std::min(columns, (i + 1) * chunk));
     });
     return;
   }
-  if (dense && kernels.linear != nullptr && bias != nullptr) {
+  if (dense && kernels.product != nullptr && bias != nullptr) {
     fill_rows(args, columns, static_cast<int64_t>(y.element_size()));
   }
-  if (dense && kernels.linear != nullptr && library_linear(element, args, columns, bias != nullptr)) {
+  if (dense && kernels.product != nullptr && library_linear(element, args, columns, bias != nullptr)) {
     return;
   }
   if (bias != nullptr) {

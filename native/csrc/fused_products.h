@@ -134,103 +134,24 @@ void pack_transposed(
     }
   }
   if (i < count) {
+    std::int64_t p = 0;
+    if constexpr (V::transposes) {
+      alignas(64) T square[V::width * V::width] = {};
+      for (; p + V::width <= depth; p += V::width) {
+        for (std::int64_t n = i; n < count; ++n) {
+          V::load(rows + n * stride + p).store(square + (n - i) * V::width);
+        }
+        V::transpose(square, V::width, to + p * to_stride + i, to_stride);
+      }
+    }
     const V zero = V::all(T(0));
-    for (std::int64_t p = 0; p < depth; ++p) {
+    for (; p < depth; ++p) {
       zero.store(to + p * to_stride + i);
       for (std::int64_t n = i; n < count; ++n) {
         to[p * to_stride + n] = rows[n * stride + p];
       }
     }
   }
-}
-
-// Rows x Columns of y = x weightᵀ + bias: products of rows, which both lie along the vectors.
-template <class V, int Rows, int Columns>
-ATTNSCOPE_INLINE void dot_tile(const LinearArgs& o, std::int64_t i, std::int64_t j) {
-  using T = typename V::Scalar;
-  const T* const x = static_cast<const T*>(o.x) + i * o.x_stride;
-  const T* const weight = static_cast<const T*>(o.weight) + j * o.weight_stride;
-  V sum[Rows * Columns];
-  unrolled<Rows * Columns>([&](auto n) ATTNSCOPE_INLINE_LAMBDA { sum[n] = V::all(T(0)); });
-  const auto step = [&](const auto& load) ATTNSCOPE_INLINE_LAMBDA {
-    V left[Rows];
-    unrolled<Rows>([&](auto m) ATTNSCOPE_INLINE_LAMBDA { left[m] = load(x + m * o.x_stride); });
-    unrolled<Columns>([&](auto n) ATTNSCOPE_INLINE_LAMBDA {
-      const V right = load(weight + n * o.weight_stride);
-      unrolled<Rows>([&](auto m) ATTNSCOPE_INLINE_LAMBDA {
-        sum[m * Columns + n] = fma(left[m], right, sum[m * Columns + n]);
-      });
-    });
-  };
-  std::int64_t p = 0;
-  for (; p + V::width <= o.depth; p += V::width) {
-    step([&](const T* from) ATTNSCOPE_INLINE_LAMBDA { return V::load(from + p); });
-  }
-  if (p < o.depth) {
-    step([&](const T* from) ATTNSCOPE_INLINE_LAMBDA { return V::load_first(from + p, o.depth - p); });
-  }
-  T* const y = static_cast<T*>(o.y) + i * o.y_stride + j;
-  const T* const bias = o.bias != nullptr ? static_cast<const T*>(o.bias) + j : nullptr;
-  if constexpr (Columns % 4 == 0) {
-    unrolled<Rows * Columns / 4>([&](auto n) ATTNSCOPE_INLINE_LAMBDA {
-      constexpr int column = n * 4 % Columns;
-      V::store_sums(sum + n * 4, bias != nullptr ? bias + column : nullptr,
-                    y + n * 4 / Columns * o.y_stride + column);
-    });
-  } else {
-    unrolled<Rows * Columns>([&](auto n) ATTNSCOPE_INLINE_LAMBDA {
-      y[(n / Columns) * o.y_stride + n % Columns] = sum[n].sum() + (bias != nullptr ? bias[n % Columns] : T(0));
-    });
-  }
-}
-
-// A few rows: the weight is read once, as it lies.
-template <class V>
-void linear_by_dots(const LinearArgs& o, std::int64_t begin, std::int64_t end) {
-  constexpr int wide = V::rows > 4 ? 8 : 4;
-  for (std::int64_t i = 0; i < o.rows;) {
-    const bool two = i + 2 <= o.rows;
-    std::int64_t j = begin;
-    for (; j + wide <= end; j += wide) {
-      two ? dot_tile<V, 2, wide>(o, i, j) : dot_tile<V, 1, wide>(o, i, j);
-    }
-    for (; j < end; ++j) {
-      two ? dot_tile<V, 2, 1>(o, i, j) : dot_tile<V, 1, 1>(o, i, j);
-    }
-    i += two ? 2 : 1;
-  }
-}
-
-// More rows: pieces of the weight are transposed first, which sums up along the vectors instead of across them.
-template <class V>
-void linear_by_tiles(const LinearArgs& o, std::int64_t begin, std::int64_t end) {
-  using T = typename V::Scalar;
-  constexpr std::int64_t columns = 2 * V::width;
-  constexpr std::int64_t depth = 128;
-  alignas(64) T packed[depth * columns];
-  const T* const bias = static_cast<const T*>(o.bias);
-  T* const y = static_cast<T*>(o.y);
-  for (std::int64_t j = begin; j < end; j += columns) {
-    const std::int64_t here = end - j < columns ? end - j : columns;
-    for (std::int64_t i = 0; bias != nullptr && i < o.rows; ++i) {
-      for (std::int64_t n = 0; n < here; ++n) {
-        y[i * o.y_stride + j + n] = bias[j + n];
-      }
-    }
-    for (std::int64_t p = 0; p < o.depth; p += depth) {
-      const std::int64_t deep = o.depth - p < depth ? o.depth - p : depth;
-      pack_transposed<V>(static_cast<const T*>(o.weight) + j * o.weight_stride + p, o.weight_stride, here, deep, packed,
-                         columns);
-      multiply<V>({static_cast<const T*>(o.x) + p, o.x_stride, 1, packed, columns, y + j, o.y_stride, deep,
-                   bias != nullptr || p > 0},
-                  0, o.rows, here);
-    }
-  }
-}
-
-template <class V>
-void linear(const LinearArgs& o, std::int64_t begin, std::int64_t end) {
-  o.rows < 6 ? linear_by_dots<V>(o, begin, end) : linear_by_tiles<V>(o, begin, end);
 }
 
 template <class V>

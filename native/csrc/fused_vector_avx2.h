@@ -10,6 +10,7 @@ namespace {
 
 struct Float256 {
   using Scalar = float;
+  using Short = Float256;
   static constexpr std::int64_t width = 8;
   static constexpr int rows = 4;
   __m256 v;
@@ -42,15 +43,25 @@ struct Float256 {
   ATTNSCOPE_INLINE void store_first(float* to, std::int64_t count) const {
     _mm256_maskstore_ps(to, first(count), v);
   }
-  ATTNSCOPE_INLINE void store(BFloat16* to) const { store_first(to, width); }
+  ATTNSCOPE_INLINE void store(BFloat16* to) const {  // as narrow_bfloat16
+    const __m256i bits = _mm256_castps_si256(v);
+    const __m256i high = _mm256_srli_epi32(bits, 16);
+    const __m256i odd = _mm256_and_si256(high, _mm256_set1_epi32(1));
+    const __m256i rounded =
+        _mm256_srli_epi32(_mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7FFF))), 16);
+    const __m256i result = _mm256_blendv_epi8(
+        rounded, _mm256_or_si256(high, _mm256_set1_epi32(0x40)), _mm256_castps_si256(_mm256_cmp_ps(v, v, _CMP_UNORD_Q)));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to),
+                     _mm_packus_epi32(_mm256_castsi256_si128(result), _mm256_extracti128_si256(result, 1)));
+  }
   ATTNSCOPE_INLINE void store(Half* to) const {
     _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
   }
   ATTNSCOPE_INLINE void store_first(BFloat16* to, std::int64_t count) const {
-    alignas(32) float lane[8];
-    _mm256_store_ps(lane, v);
+    BFloat16 lane[8];
+    store(lane);
     for (std::int64_t i = 0; i < count; ++i) {
-      to[i] = narrow_bfloat16(lane[i]);
+      to[i] = lane[i];
     }
   }
   ATTNSCOPE_INLINE void store_first(Half* to, std::int64_t count) const {
@@ -68,6 +79,9 @@ struct Float256 {
     return {_mm256_fmadd_ps(a.v, b.v, c.v)};
   }
   friend ATTNSCOPE_INLINE Float256 max(Float256 a, Float256 b) { return {_mm256_max_ps(a.v, b.v)}; }
+  ATTNSCOPE_INLINE Float256 first_or(std::int64_t count, Float256 other) const {
+    return {_mm256_blendv_ps(other.v, v, _mm256_castsi256_ps(first(count)))};
+  }
   // The sums of four vectors, next to each other.
   static ATTNSCOPE_INLINE void store_sums(const Float256* four, const float* bias, float* to) {
     const __m256 sums =
@@ -148,6 +162,9 @@ struct Double256 {
     return {_mm256_fmadd_pd(a.v, b.v, c.v)};
   }
   friend ATTNSCOPE_INLINE Double256 max(Double256 a, Double256 b) { return {_mm256_max_pd(a.v, b.v)}; }
+  ATTNSCOPE_INLINE Double256 first_or(std::int64_t count, Double256 other) const {
+    return {_mm256_blendv_pd(other.v, v, _mm256_castsi256_pd(first(count)))};
+  }
   static ATTNSCOPE_INLINE void store_sums(const Double256* four, const double* bias, double* to) {
     for (int i = 0; i < 4; ++i) {
       to[i] = four[i].sum() + (bias != nullptr ? bias[i] : 0);

@@ -3,13 +3,14 @@
 
 #include <immintrin.h>
 
-#include "fused_exp.h"
+#include "fused_vector_avx2.h"
 
 namespace attnscope::fused {
 namespace {
 
 struct Float512 {
   using Scalar = float;
+  using Short = Float256;  // for what would leave more than half of the lanes empty
   static constexpr std::int64_t width = 16;
   static constexpr int rows = 8;
   __m512 v;
@@ -41,15 +42,24 @@ struct Float512 {
   ATTNSCOPE_INLINE void store_first(float* to, std::int64_t count) const {
     _mm512_mask_storeu_ps(to, first(count), v);
   }
-  ATTNSCOPE_INLINE void store(BFloat16* to) const { store_first(to, width); }
+  ATTNSCOPE_INLINE void store(BFloat16* to) const {  // as narrow_bfloat16
+    const __m512i bits = _mm512_castps_si512(v);
+    const __m512i high = _mm512_srli_epi32(bits, 16);
+    const __m512i odd = _mm512_and_si512(high, _mm512_set1_epi32(1));
+    const __m512i rounded =
+        _mm512_srli_epi32(_mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7FFF))), 16);
+    const __m512i result = _mm512_mask_or_epi32(
+        rounded, _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q), high, _mm512_set1_epi32(0x40));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm512_cvtepi32_epi16(result));
+  }
   ATTNSCOPE_INLINE void store(Half* to) const {
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
   }
   ATTNSCOPE_INLINE void store_first(BFloat16* to, std::int64_t count) const {
-    alignas(64) float lane[16];
-    _mm512_store_ps(lane, v);
+    BFloat16 lane[16];
+    store(lane);
     for (std::int64_t i = 0; i < count; ++i) {
-      to[i] = narrow_bfloat16(lane[i]);
+      to[i] = lane[i];
     }
   }
   ATTNSCOPE_INLINE void store_first(Half* to, std::int64_t count) const {
@@ -67,6 +77,9 @@ struct Float512 {
     return {_mm512_fmadd_ps(a.v, b.v, c.v)};
   }
   friend ATTNSCOPE_INLINE Float512 max(Float512 a, Float512 b) { return {_mm512_max_ps(a.v, b.v)}; }
+  ATTNSCOPE_INLINE Float512 first_or(std::int64_t count, Float512 other) const {
+    return {_mm512_mask_blend_ps(first(count < 0 ? 0 : count > width ? width : count), other.v, v)};
+  }
   ATTNSCOPE_INLINE float sum() const { return _mm512_reduce_add_ps(v); }
   // The sums of four vectors, next to each other.
   static ATTNSCOPE_INLINE void store_sums(const Float512* four, const float* bias, float* to) {
@@ -146,6 +159,9 @@ struct Double512 {
     return {_mm512_fmadd_pd(a.v, b.v, c.v)};
   }
   friend ATTNSCOPE_INLINE Double512 max(Double512 a, Double512 b) { return {_mm512_max_pd(a.v, b.v)}; }
+  ATTNSCOPE_INLINE Double512 first_or(std::int64_t count, Double512 other) const {
+    return {_mm512_mask_blend_pd(first(count < 0 ? 0 : count > width ? width : count), other.v, v)};
+  }
   ATTNSCOPE_INLINE double sum() const { return _mm512_reduce_add_pd(v); }
   static ATTNSCOPE_INLINE void store_sums(const Double512* four, const double* bias, double* to) {
     for (int i = 0; i < 4; ++i) {

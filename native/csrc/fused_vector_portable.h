@@ -139,6 +139,10 @@ struct ArrayVector {
   friend ATTNSCOPE_INLINE ArrayVector max(const ArrayVector& a, const ArrayVector& b) {
     return make([&](int i) { return a.lane[i] > b.lane[i] ? a.lane[i] : b.lane[i]; });
   }
+  // The first `count` lanes, and another's from there on. Here as in `first`, `count` may lie outside of [0, width].
+  ATTNSCOPE_INLINE ArrayVector first_or(std::int64_t count, const ArrayVector& other) const {
+    return make([&](int i) { return i < count ? lane[i] : other.lane[i]; });
+  }
   // The sums of four vectors, next to each other.
   static ATTNSCOPE_INLINE void store_sums(const ArrayVector* four, const T* bias, T* to) {
     for (int i = 0; i < 4; ++i) {

@@ -4,6 +4,7 @@
 
 #include "checks.h"
 #include "operators.h"
+#include "sdpa.h"
 #include "views.h"
 
 namespace attnscope {
@@ -31,7 +32,7 @@ Tensor self_attention_meta(
     bool /*causal*/,
     c10::string_view kernel) {
   check_arguments(x, q_weight, q_bias, k_weight, k_bias, v_weight, v_bias, out_weight, out_bias, num_heads);
-  kernel_named(kernel, x.device().type());
+  kernel_named(kernel);
   return like_x(x);
 }
 
@@ -46,7 +47,7 @@ Tensor self_attention_packed_meta(
     c10::string_view kernel) {
   const at::TensorList biases = present(in_proj_bias) ? at::TensorList(*in_proj_bias) : at::TensorList();
   check_projections(x, in_proj_weight, biases, out_weight, out_bias, num_heads);
-  kernel_named(kernel, x.device().type());
+  kernel_named(kernel);
   return like_x(x);
 }
 
@@ -60,7 +61,7 @@ ForwardTuple self_attention_forward_meta(
     bool /*causal*/,
     c10::string_view kernel) {
   check_projections(x, in_weights, in_biases, out_weight, out_bias, num_heads);
-  const Kernel level = kernel_named(kernel, x.device().type());
+  const Kernel level = kernel_named(kernel);
   const SymInt batch = x.sym_size(0);
   const SymInt seq_len = x.sym_size(1);
   const SymInt embed_dim = x.sym_size(2);
@@ -71,6 +72,17 @@ ForwardTuple self_attention_forward_meta(
     return {
         like_x(x), at::empty_symint({batch * seq_len, embed_dim * 3}, x.options()),
         at::empty_symint({2, items, seq_len}, stats), at::empty_symint({batch * seq_len, embed_dim}, x.options())};
+  }
+  if (is_sdpa(level)) {
+    const auto kept = kept_by<SymInt>(level, batch, num_heads, seq_len);
+    const auto type = x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
+    const SymInt rows = batch * seq_len;
+    const auto projected = in_weights.size() == 1 ? std::vector<SymInt>{rows, embed_dim * 3}
+                                                  : std::vector<SymInt>{3, rows, embed_dim};
+    return {
+        like_x(x), at::empty_symint(projected, x.options()),
+        at::empty_strided_symint(kept.sizes, kept.strides, x.options().dtype(type)),
+        at::empty_symint({rows, embed_dim}, x.options())};
   }
   const std::vector<SymInt> sizes{3, items, seq_len, head_dim};
   // A single item is a view of the projection, without a copy: see `split_projection`.
@@ -94,7 +106,7 @@ std::vector<Tensor> self_attention_backward_meta(
     bool /*causal*/,
     int64_t wanted_bits,        // see `Wanted`
     c10::string_view kernel) {
-  const Kernel level = kernel_named(kernel, x.device().type());
+  const Kernel level = kernel_named(kernel);
   check_backward(grad_y, x, in_weights, out_weight, qkv, p, c, num_heads, wanted_bits, level);
   const Wanted wanted = Wanted::from_bits(wanted_bits, in_weights.size());
   const SymInt embed_dim = x.sym_size(2);

@@ -58,15 +58,37 @@ using BackwardSignature = std::vector<Tensor>(
     int64_t wanted,             // bits: see `Wanted`
     c10::string_view kernel);
 
+using StepSignature = Tensor(
+    const Tensor& x_t,                   // [B, 1, E]
+    const Tensor& in_proj_weight,        // [3E, E]
+    const OptionalTensor& in_proj_bias,  // [3E]
+    const Tensor& out_weight,            // [E, E]
+    const OptionalTensor& out_bias,      // [E]
+    const Tensor& key_cache,             // [B, H, max_len, D], written to
+    const Tensor& value_cache,           // [B, H, max_len, D], written to
+    c10::SymInt position,
+    int64_t num_heads,
+    c10::string_view kernel);
+
 // One implementation of the same signature for each key. All are registered in operators.cpp: what the dispatcher needs
 // to know of a signature is costly to compile, and so compiled once.
 SelfAttentionSignature self_attention_autograd;
 PackedSignature self_attention_packed_autograd;
 
+SelfAttentionSignature self_attention_composed;  // in ATen calls that every transform knows: see aten_level.cpp
+PackedSignature self_attention_packed_composed;
+
 SelfAttentionSignature self_attention_autocast_cpu;
 PackedSignature self_attention_packed_autocast_cpu;
 SelfAttentionSignature self_attention_autocast_cuda;
 PackedSignature self_attention_packed_autocast_cuda;
+
+StepSignature self_attention_step_autograd;
+StepSignature self_attention_step_autocast_cpu;
+StepSignature self_attention_step_autocast_cuda;
+StepSignature self_attention_step_meta;
+StepSignature self_attention_step;
+StepSignature self_attention_step_elsewhere;
 
 SelfAttentionSignature self_attention_meta;
 PackedSignature self_attention_packed_meta;

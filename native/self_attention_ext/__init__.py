@@ -11,17 +11,24 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from . import reference
     from ._cache import Entry, entries, remove_entries
+    from ._decoding import KeyValueCache
     from ._driver import Builder, load
+    from ._drop_in import Calls, ReplacedMultiheadAttention
     from ._events import BuildError, Event
     from ._module import SelfAttention
     from ._operator import KERNELS, self_attention
+    from ._replace import Replacement, replace_self_attention, restore_self_attention
 
 __all__ = [
     "KERNELS",
     "BuildError",
     "Builder",
+    "Calls",
     "Entry",
     "Event",
+    "KeyValueCache",
+    "ReplacedMultiheadAttention",
+    "Replacement",
     "SelfAttention",
     "build_id",
     "cache_root",
@@ -30,6 +37,8 @@ __all__ = [
     "load",
     "reference",
     "remove_entries",
+    "replace_self_attention",
+    "restore_self_attention",
     "self_attention",
 ]
 
@@ -37,13 +46,19 @@ _HOMES = {
     "KERNELS": "_operator",
     "BuildError": "_events",
     "Builder": "_driver",
+    "Calls": "_drop_in",
     "Entry": "_cache",
     "Event": "_events",
+    "KeyValueCache": "_decoding",
+    "ReplacedMultiheadAttention": "_drop_in",
+    "Replacement": "_replace",
     "SelfAttention": "_module",
     "entries": "_cache",
     "load": "_driver",
     "reference": "reference",
     "remove_entries": "_cache",
+    "replace_self_attention": "_replace",
+    "restore_self_attention": "_replace",
     "self_attention": "_operator",
 }
 

@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from . import _cache
+from . import _cache, _sources
 from ._compile import Job, all_flags, compile_all, identify, link, probe, standard_name
 from ._events import BuildError, Emit, Event, log, step
 from ._lock import Lock
@@ -125,9 +125,8 @@ class Build:
         last = _cache.read_json(plan.root / LAST_BUILD)
         took = _seconds_by_source(last.get("sources"))
         # The longest first: a long one started last would leave the other processors idle.
-        order = sorted(
-            plan.sources, key=lambda name: took.get(name, (folder / name).stat().st_size), reverse=True
-        )
+        weights = _sources.weights(folder, plan.sources)
+        order = sorted(plan.sources, key=lambda name: took.get(name, weights[name]), reverse=True)
         self.emit(step("compile", "started", detail=f"{len(order)} files"))
         records = compile_all(
             job, order, flags, count, _number(last.get("compile_s")) if last.get("jobs") == count else None

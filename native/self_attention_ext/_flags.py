@@ -6,7 +6,9 @@ over it. No `-march=native` either: a cache may be shared by unequal machines.
 
 from __future__ import annotations
 
+import os
 import sys
+from collections.abc import Mapping
 
 GNU_COMPILE = ("-O2", "-g0", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wextra")
 MSVC_COMPILE = ("/O2", "/MD", "/EHsc", "/W3", "/utf-8", "/Zc:__cplusplus", "/permissive-")
@@ -16,13 +18,21 @@ LIBRARIES = ("c10", "torch_cpu", "torch")
 more; and it binds nothing to Python, so torch_python stays out."""
 
 
+def sanitizers(environ: Mapping[str, str] = os.environ) -> tuple[str, ...]:
+    """For developers: ATTNSCOPE_SANITIZE=address,undefined builds, under a key of its own, a library that
+    watches itself. The process that loads it needs the sanitizer's runtime preloaded.
+    """
+    named = environ.get("ATTNSCOPE_SANITIZE", "")
+    return (f"-fsanitize={named}", "-fno-omit-frame-pointer", "-g1") if named else ()
+
+
 def compile_flags(platform: str = sys.platform, cxx11_abi: bool = True) -> tuple[str, ...]:
     """Flags for one source file, without include folders and without torch's language standard."""
     if platform == "win32":
         return MSVC_COMPILE
     if platform == "darwin":
-        return GNU_COMPILE
-    return (*GNU_COMPILE, f"-D_GLIBCXX_USE_CXX11_ABI={int(cxx11_abi)}")
+        return (*GNU_COMPILE, *sanitizers())
+    return (*GNU_COMPILE, f"-D_GLIBCXX_USE_CXX11_ABI={int(cxx11_abi)}", *sanitizers())
 
 
 def link_flags(platform: str = sys.platform) -> tuple[str, ...]:
@@ -30,5 +40,5 @@ def link_flags(platform: str = sys.platform) -> tuple[str, ...]:
     if platform == "win32":
         return ("/LD", "/nologo")
     if platform == "darwin":
-        return ("-shared", "-undefined", "dynamic_lookup")
-    return ("-shared", "-Wl,--as-needed")
+        return ("-shared", "-undefined", "dynamic_lookup", *sanitizers()[:1])
+    return ("-shared", "-Wl,--as-needed", *sanitizers()[:1])

@@ -10,7 +10,9 @@ from torch import Tensor
 from . import _library
 
 KERNELS = ("auto", "aten", "fused")
-"""What `kernel` may be. `auto` takes `fused` on the CPU and `aten` elsewhere."""
+"""What `kernel` may be. `auto` takes `fused`. On CUDA that is the packed projection and one of ATen's own fused
+attentions, flash or memory-efficient, whichever torch would take for the input; where it would take neither, it is
+`aten`."""
 
 
 def check_kernel(kernel: str) -> str:
@@ -27,21 +29,23 @@ class _Operators:
 
     packed: Any
     separate: Any
+    step: Any
 
     def __getattr__(self, name: str) -> Any:
         # Reached only while the attribute is not set: before a library is loaded.
-        if name not in ("packed", "separate"):
+        if name not in ("packed", "separate", "step"):
             raise AttributeError(name)
-        _require()
+        require()
         self.packed = torch.ops.attnscope.self_attention_packed.default
         self.separate = torch.ops.attnscope.self_attention.default
+        self.step = torch.ops.attnscope.self_attention_step.default
         return self.__dict__[name]
 
 
 operators = _Operators()
 
 
-def _require() -> None:
+def require() -> None:
     """Loads a library that was built ahead of time; never compiles."""
     if _library.loaded() is not None:
         return

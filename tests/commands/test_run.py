@@ -71,6 +71,33 @@ def test_quick_writes_four_kinds_of_files_and_counts_one_python_call(tmp_path: P
     assert "launch" not in report.lower()
 
 
+@pytest.mark.usefixtures("built_extension")
+def test_decode_measures_each_contender_and_counts_one_python_call(tmp_path: Path) -> None:
+    done = attnscope(
+        "run", "profiles/decode.toml", "--set", "measure.max_seconds=0.5", "--set", "workload.embed_dim=64",
+        "--set", "implementations=native,mha,sdpa,extension-aten,extension-fused", "--out", str(tmp_path),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+    document = json.loads((tmp_path / "recording.json").read_text())
+    results = by_name(document)
+    assert results["mha"]["status"] == "unavailable"
+    assert "keeps no keys and values" in results["mha"]["reason"]
+    for name in ("native", "sdpa", "extension-aten", "extension-fused"):
+        assert results[name]["status"] == "measured", name
+        assert results[name]["accuracy"]["ok"], name
+        assert results[name]["counts"]["python_calls"]["backward"] is None
+    for name in ("extension-aten", "extension-fused"):
+        assert results[name]["counts"]["python_calls"]["forward"] == 1
+    assert results["extension-fused"]["counts"]["operator_calls"]["forward"] <= 4
+    assert results["sdpa"]["counts"]["python_calls"]["forward"] > 10
+    recording = files.load(tmp_path / "recording.json")
+    assert recording.records[0].workload.mode == "decode"
+    report = (tmp_path / "report.html").read_text()
+    assert "1×1×64 after 128 cached, 4 heads, decode, float32" in report
+    assert "Python calls per call<" in report, "no word of a backward pass there is not"
+
+
 def test_json_is_one_document_on_stdout_and_nothing_of_a_library_on_stderr() -> None:
     done = attnscope("run", "quick", *SMALL, *NO_EXTENSION, "--json")
     assert done.returncode == 0

@@ -33,7 +33,7 @@ def write(folder: Path, text: str) -> Path:
 
 def test_every_shipped_profile_is_valid() -> None:
     names = {path.stem for path in profiles()}
-    assert {"quick", "seed_table", "accuracy", "single_token", "training_step"} <= names
+    assert {"quick", "seed_table", "accuracy", "single_token", "training_step", "decode"} <= names
     for path in profiles():
         plan = read_profile(path)
         assert plan.title != "Untitled"
@@ -65,6 +65,7 @@ def test_seed_table_crosses_its_axes() -> None:
         ("[workload]\ndtype = 'float8'", ["workload.dtype", "float32"]),
         ("[workload]\ndevice = 'tpu'", ["workload.device", "tpu", "cpu"]),
         ("[workload]\nnum_heads = 12", ["num_heads = 12", "divisor of embed_dim 128, such as 8 or 16"]),
+        ("[workload]\nmode = 'decode'\ncausal = false", ["workload.causal = false: expected true", "decode"]),
         ("[measure]\nmax_seconds = nan", ["measure.max_seconds", "nan"]),
         ("[measure]\nmax_seconds = inf", ["measure.max_seconds", "inf"]),
         ("[measure]\nmax_seconds = -1", ["measure.max_seconds", "-1"]),
@@ -177,6 +178,15 @@ def test_cells_of_a_sweep_that_cannot_run_are_kept_with_their_reason() -> None:
     assert [w.num_heads for w in plan.workloads] == [4]
     assert plan.skipped[0].values == {"num_heads": 3}
     assert "128 does not divide by 3" in plan.skipped[0].reason
+
+
+def test_a_sweep_over_modes_leaves_out_decoding_that_is_not_causal() -> None:
+    plan = plan_from({"sweep": {"mode": ["forward", "decode"], "causal": [True, False]}})
+    assert [(w.mode, w.causal) for w in plan.workloads] == [
+        ("forward", True), ("forward", False), ("decode", True),
+    ]  # fmt: skip
+    assert plan.skipped[0].values == {"mode": "decode", "causal": False}
+    assert "every token before it" in plan.skipped[0].reason
 
 
 def test_a_flag_of_the_workload_takes_the_place_of_an_axis_of_the_sweep() -> None:

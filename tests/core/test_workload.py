@@ -45,6 +45,24 @@ def test_flops_of_a_hand_counted_layer() -> None:
     assert both.flops == 3 * 320
 
 
+def test_figures_of_a_hand_counted_decoding_step() -> None:
+    # B=3, E=4, 5 cached: four products [3,4]x[4,4] are 4*2*3*16; two of 6 scores and sums per feature 2*2*3*6*4.
+    step = Workload(batch=3, seq_len=5, embed_dim=4, num_heads=2, mode="decode", dtype="float16")
+    assert step.flops == 384 + 288
+    assert step.cache_bytes == 2 * 3 * 6 * 4 * 2
+    assert step.working_set_bytes == (2 * 3 * 4 + 4 * 16 + 4 * 4) * 2 + step.cache_bytes
+    assert step.label == "3×1×4 after 5 cached, 2 heads, decode, float16"
+    assert not step.backward
+    assert Workload().cache_bytes == 0
+
+
+def test_decoding_is_causal_and_says_why() -> None:
+    assert Workload(mode="decode").problems == ()
+    (problem,) = Workload(mode="decode", causal=False).problems
+    assert (problem.field, problem.nearest) == ("causal", ())
+    assert "every token before it" in problem.sentence
+
+
 def test_working_set_of_two_workloads_counted_by_hand() -> None:
     small = Workload(batch=1, seq_len=2, embed_dim=4, num_heads=2)
     assert small.working_set_bytes == (2 * 8 + 4 * 16 + 4 * 4) * 4

@@ -124,6 +124,8 @@ def test_no_gradient_is_left_behind():
         ({"batch": 65536, "seq_len": 16, "embed_dim": 64}, "some"),
         ({"batch": 4, "seq_len": 65536, "num_heads": 8, "embed_dim": 512}, 0),
         ({"batch": 1, "seq_len": 1, "embed_dim": 65536}, 0),
+        ({"batch": 4, "seq_len": 8192, "num_heads": 8, "embed_dim": 512, "mode": "decode"}, "some"),
+        ({"batch": 4, "seq_len": 512, "num_heads": 8, "embed_dim": 512, "mode": "decode"}, 4),
     ],
 )
 def test_large_workloads_are_checked_on_part_of_the_batch_or_not_at_all(changes: Any, expected: Any):

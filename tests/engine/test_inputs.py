@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 import torch
 
 from app.engine.implementations import native, sdpa
-from app.engine.inputs import PARTS, make_inputs, on_batch_slice
+from app.engine.inputs import PARTS, cache_of, make_inputs, on_batch_slice
 from tests.engine.support import TINY, with_
 
 TRAINING = with_(TINY, mode="forward_backward")
@@ -72,6 +74,39 @@ def test_activations_stay_near_one_at_any_width():
         inputs = make_inputs(with_(TINY, embed_dim=width))
         output = native.prepare(inputs.workload, inputs)()
         assert 0.2 < float(output.std()) < 5
+
+
+def test_a_decoding_step_starts_from_seeded_tokens_that_nobody_changes():
+    workload = with_(TINY, mode="decode")
+    inputs, again = make_inputs(workload), make_inputs(workload)
+    assert inputs.x.shape == (TINY.batch, 1, TINY.embed_dim)
+    assert inputs.cached is not None
+    assert again.cached is not None
+    assert inputs.cached.keys.shape == (TINY.batch, TINY.num_heads, TINY.seq_len, TINY.head_dim)
+    step = native.prepare(workload, inputs)
+    first = step()
+    assert torch.equal(step(), first)
+    assert torch.equal(inputs.cached.keys, again.cached.keys)
+    assert torch.equal(inputs.cached.values, again.cached.values)
+    assert make_inputs(TINY).cached is None
+
+
+def test_a_decoding_step_is_the_last_row_of_the_causal_pass():
+    workload = with_(TINY, mode="decode", dtype="float64")
+    inputs = make_inputs(workload)
+    tokens = torch.randn(TINY.batch, TINY.seq_len + 1, TINY.embed_dim, dtype=torch.float64)
+    whole = native.self_attention(tokens, *inputs.parts.values(), num_heads=TINY.num_heads, causal=True)
+    cached = cache_of(inputs.layer, tokens[:, :-1])
+    inputs = dataclasses.replace(inputs, x=tokens[:, -1:].contiguous(), cached=cached)
+    for contender in (native, sdpa):
+        torch.testing.assert_close(contender.prepare(workload, inputs)(), whole[:, -1:])
+
+
+def test_a_batch_slice_of_a_decoding_step_keeps_its_cache():
+    inputs = make_inputs(with_(TINY, batch=4, mode="decode"))
+    part = on_batch_slice(inputs, 1)
+    whole = native.prepare(inputs.workload, inputs)()
+    torch.testing.assert_close(native.prepare(part.workload, part)(), whole[:1])
 
 
 def test_a_batch_slice_computes_the_first_sequences():

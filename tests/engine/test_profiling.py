@@ -72,6 +72,15 @@ def test_native_makes_more_than_fifteen_python_calls_forward(profiler: Profiler)
     assert counts.kernel_launches is None
 
 
+@pytest.mark.parametrize("name", ["native", "sdpa"])
+def test_a_decoding_step_has_a_forward_part_alone(profiler: Profiler, name: str) -> None:
+    call, _ = contender(name, mode="decode")
+    counts = profiler.profile(call).counts
+    assert counts.python_calls.forward > 10
+    assert counts.python_calls.backward is None
+    assert counts.operator_calls.backward is None
+
+
 @pytest.mark.parametrize("name", ["native", "mha", "sdpa"])
 def test_a_training_step_is_a_forward_pass_and_one_entry_into_the_engine(
     profiler: Profiler, name: str

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from app.core.trace import facts, read
-from app.exports.chrome_trace import TraceExportError, export, file_name
+from app.core.workload import Workload
+from app.exports.chrome_trace import TraceExportError, export, file_name, folder_name
 from tests.core.synthetic_trace import Maker
 
 NAME = 'a "b" \\ \U0001f642 é'
@@ -72,3 +73,9 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 
 def test_the_file_is_called_after_the_implementation() -> None:
     assert file_name("extension-aten") == "extension-aten.json.gz"
+
+
+def test_a_decoding_workload_names_its_folder_without_a_mask() -> None:
+    assert folder_name(Workload(device="cpu")) == "8x64x128-4heads-causal-forward-float32-cpu"
+    step = Workload(1, 128, 512, 8, mode="decode", device="cuda:0")
+    assert folder_name(step) == "1x128x512-8heads-decode-float32-cuda0"

@@ -91,6 +91,37 @@ def test_each_control_changes_its_field(qtbot: QtBot, form: WorkloadForm, told: 
     assert len(told) == 5
 
 
+def test_decode_mode_is_causal_and_names_the_cached_tokens(
+    qtbot: QtBot, form: WorkloadForm, told: list[Workload]
+) -> None:
+    form.switch("causal").click()
+    settle(qtbot)
+    form.segmented("mode").segment("decode").click()
+    settle(qtbot)
+    assert (told[-1].mode, told[-1].causal) == ("decode", True)
+    assert form.switch("causal").isChecked()
+    assert not form.switch("causal").isEnabled()
+    assert "every token before it" in form.switch("causal").toolTip()
+    assert form.row("seq_len").label.text() == "Cached"
+    assert form.row("seq_len").field.accessibleName() == "Cached"
+    form.segmented("mode").segment("forward").click()
+    settle(qtbot)
+    assert (told[-1].mode, told[-1].causal) == ("forward", False), "the choice from before is back"
+    assert form.switch("causal").isEnabled()
+    assert form.switch("causal").toolTip() == fields_of(Workload)["causal"].help
+    assert form.row("seq_len").label.text() == "Sequence"
+
+
+def test_a_decode_workload_is_shown_and_left_for_a_causal_one(
+    qtbot: QtBot, form: WorkloadForm, told: list[Workload]
+) -> None:
+    form.set_workload(Workload(1, 128, 512, 8, True, "decode", "float32", "cpu"))
+    assert form.segmented("mode").value() == "decode"
+    form.segmented("mode").segment("forward_backward").click()
+    settle(qtbot)
+    assert told == [Workload(1, 128, 512, 8, True, "forward_backward", "float32", "cpu")]
+
+
 def test_a_held_key_tells_few_values_and_always_the_last(
     qtbot: QtBot, form: WorkloadForm, told: list[Workload]
 ) -> None:

@@ -47,7 +47,6 @@ def test_a_converted_layer_shares_every_parameter(bias: bool) -> None:
 @pytest.mark.parametrize(
     ("mha", "words"),
     [
-        (nn.MultiheadAttention(12, 3), "batch_first=False"),
         (nn.MultiheadAttention(12, 3, batch_first=True, kdim=6), "kdim=6"),
         (nn.MultiheadAttention(12, 3, batch_first=True, add_bias_kv=True), "add_bias_kv"),
         (nn.MultiheadAttention(12, 3, batch_first=True, add_zero_attn=True), "add_zero_attn"),
@@ -58,6 +57,21 @@ def test_a_converted_layer_shares_every_parameter(bias: bool) -> None:
 def test_what_cannot_be_converted_is_refused_with_the_reason(mha: nn.MultiheadAttention, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         SelfAttention.from_multihead_attention(mha)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_a_layer_made_with_the_batch_second_keeps_that_layout(causal: bool) -> None:
+    mha = nn.MultiheadAttention(12, 3).double()
+    layer = SelfAttention.from_multihead_attention(mha, causal=causal)
+    x = torch.randn(5, 2, 12, dtype=torch.float64)
+    mask = torch.triu(torch.ones(5, 5, dtype=torch.bool), 1) if causal else None
+    expected = mha(x, x, x, attn_mask=mask, need_weights=False)[0]
+    found = layer(x)
+    torch.testing.assert_close(found, expected)
+    assert found.stride() == expected.stride()
+    assert "batch_first=False" in repr(layer)
+    with pytest.raises(ValueError, match="2 dimensions; expected 3"):
+        layer(x[0])
 
 
 def test_dropout_counts_only_in_training() -> None:

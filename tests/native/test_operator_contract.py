@@ -30,14 +30,6 @@ def test_gradcheck_in_float64(causal: bool) -> None:
     assert torch.autograd.gradcheck(lambda *t: self_attention(*t, 2, causal), case.separate())
 
 
-def test_the_second_derivative_is_right() -> None:
-    case = make_case(1, 3, 4, 2)
-    assert torch.autograd.gradgradcheck(lambda *t: packed(*t, 2, True), case.leaves, fast_mode=True)
-    assert torch.autograd.gradgradcheck(
-        lambda *t: self_attention(*t, 2, True), case.separate(), fast_mode=True
-    )
-
-
 def test_a_gradient_penalty_is_that_of_the_twin() -> None:
     def penalty(function: object) -> tuple[Tensor, ...]:
         nine = make_case().separate()
@@ -277,41 +269,6 @@ def test_an_unknown_kernel_lists_what_exists() -> None:
         packed(*make_case().leaves, 3, True, "banana")
 
 
-@pytest.mark.filterwarnings(
-    "ignore:.*torch.jit.script:DeprecationWarning", "ignore:.*torch.jit.script:FutureWarning"
-)
-def test_forward_mode_is_refused_not_dropped() -> None:
-    case = make_case(gradients=False)
-    with torch.autograd.forward_ad.dual_level():
-        dual = torch.autograd.forward_ad.make_dual(case.x, torch.ones_like(case.x))
-        with pytest.raises(RuntimeError, match="jvp is not implemented"):
-            packed(dual, *case.leaves[1:], 3, True)
-
-
-def test_functorch_gradients_are_refused_not_wrong() -> None:
-    case = make_case(gradients=False)
-    with pytest.raises(RuntimeError, match=r"(?i)functorch|autograd"):
-        torch.func.grad(lambda x: packed(x, *case.leaves[1:], 3, True).sum())(case.x)
-
-
-@pytest.mark.filterwarnings("ignore:There is a performance drop:UserWarning")
-def test_vmap_equals_the_loop_with_gradients() -> None:
-    case = make_case()
-    x = torch.randn(
-        3, 2, 5, 12, dtype=torch.float64, generator=torch.Generator().manual_seed(2)
-    ).requires_grad_()
-    mapped = torch.vmap(lambda item: packed(item, *case.leaves[1:], 3, True))(x)
-    looped = torch.stack([packed(item, *case.leaves[1:], 3, True) for item in x])
-    torch.testing.assert_close(mapped, looped)
-    leaves = (x, *case.leaves[1:])
-    for found, right in zip(
-        torch.autograd.grad(mapped.square().sum(), leaves),
-        torch.autograd.grad(looped.square().sum(), leaves),
-        strict=True,
-    ):
-        torch.testing.assert_close(found, right)
-
-
 # ---- the dispatcher's promises --------------------------------------------------------------------------
 
 
@@ -342,65 +299,13 @@ def test_a_huge_sequence_has_the_right_shape_on_meta() -> None:
     assert layer(torch.empty(1, 65536, 64, device="meta")).shape == (1, 65536, 64)
 
 
-@pytest.mark.parametrize("set_up", ["whole", "slices"])
-def test_autocast_gives_natives_types(set_up: str) -> None:
-    case = make_case(dtype=torch.float32)
-    with torch.autocast("cpu", torch.bfloat16):
-        y = packed(*case.leaves, 3, True) if set_up == "whole" else self_attention(*case.nine(), 3, True)
-        expected = reference.self_attention(*case.nine(), 3, True)  # type: ignore[arg-type, call-arg]
-    assert y.dtype == expected.dtype == torch.bfloat16
-    torch.testing.assert_close(y, expected, rtol=2e-2, atol=2e-2)
-    for grad, leaf in zip(torch.autograd.grad(y.float().sum(), case.leaves), case.leaves, strict=True):
-        assert grad.dtype == leaf.dtype
-
-
 def test_backward_inside_an_autocast_region() -> None:
     case = make_case(dtype=torch.float32)
     y = packed(*case.leaves, 3, True)
     expected = torch.autograd.grad(y.sum(), case.leaves, retain_graph=True)
     with torch.autocast("cpu", torch.bfloat16):
         for found, right in zip(torch.autograd.grad(y.sum(), case.leaves), expected, strict=True):
-            torch.testing.assert_close(found, right)
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning", "ignore::FutureWarning")
-@pytest.mark.parametrize("autocast", [False, True])
-def test_a_compiled_training_step_in_one_graph(autocast: bool) -> None:
-    layer = SelfAttention(12, 3, causal=True)
-    x = torch.randn(2, 5, 12, generator=torch.Generator().manual_seed(3))
-
-    def step(x: Tensor) -> Tensor:
-        with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
-            return layer(x).float().square().mean()
-
-    step(x).backward()
-    expected = [p.grad for p in layer.parameters()]
-    layer.zero_grad(set_to_none=True)
-    torch.compile(step, fullgraph=True)(x).backward()
-    for p, right in zip(layer.parameters(), expected, strict=True):
-        assert p.grad is not None
-        assert right is not None
-        torch.testing.assert_close(
-            p.grad, right, rtol=2e-2 if autocast else 1e-4, atol=1e-3 if autocast else 1e-5
-        )
-
-
-def test_a_training_step_is_traced_into_one_graph() -> None:
-    layer = SelfAttention(12, 3, causal=True)
-    x = torch.randn(2, 5, 12, generator=torch.Generator().manual_seed(3))
-    expected = torch.autograd.grad(layer(x).square().sum(), list(layer.parameters()))
-    traced = torch.compile(lambda x: layer(x).square().sum(), fullgraph=True, backend="aot_eager")
-    for found, right in zip(torch.autograd.grad(traced(x), list(layer.parameters())), expected, strict=True):
-        torch.testing.assert_close(found, right)
-
-
-def test_export_keeps_the_operator() -> None:
-    layer = SelfAttention(12, 3, causal=True).eval()
-    x = torch.randn(2, 5, 12, generator=torch.Generator().manual_seed(3))
-    program = torch.export.export(layer, (x,))
-    assert any("attnscope" in str(node.target) for node in program.graph.nodes)
-    torch.testing.assert_close(program.module()(x), layer(x))
+            assert torch.equal(found, right)
 
 
 # ---- the process is left as it was ----------------------------------------------------------------------

@@ -51,10 +51,19 @@ def prepare(workload: Workload, inputs: Inputs) -> Forward:
             _compiled.clear()
             torch._dynamo.reset()
             # A whole graph or an error: half-compiled steps would pass for compiled ones.
-            _compiled[workload] = torch.compile(native.self_attention, dynamic=False, fullgraph=True)
+            steps = native.decoding_step if workload.decode else native.self_attention
+            _compiled[workload] = torch.compile(steps, dynamic=False, fullgraph=True)
         compiled = _compiled[workload]
     x, parts = inputs.x, tuple(inputs.parts.values())
     num_heads, causal = workload.num_heads, workload.causal
+    if inputs.cached is not None:
+        keys, values = inputs.cached.with_room()
+        position = workload.seq_len
+
+        def step() -> Tensor:
+            return compiled(x, keys, values, *parts, position=position, num_heads=num_heads)
+
+        return step
 
     def forward() -> Tensor:
         return compiled(x, *parts, num_heads=num_heads, causal=causal)
@@ -63,9 +72,13 @@ def prepare(workload: Workload, inputs: Inputs) -> Forward:
 
 
 def scratch_bytes(workload: Workload) -> int:
-    """One buffer of scores [B, H, S, S]: how much more the compiler fuses away is its choice."""
-    scores = workload.batch * workload.num_heads * workload.seq_len**2
-    return scores * DTYPE_BYTES[workload.dtype]
+    """One buffer of scores [B, H, S, S], in decode mode [B, H, 1, S + 1] and a cache of its own.
+
+    How much more the compiler fuses away is its choice.
+    """
+    rows, columns = (1, workload.seq_len + 1) if workload.decode else (workload.seq_len, workload.seq_len)
+    scores = workload.batch * workload.num_heads * rows * columns
+    return scores * DTYPE_BYTES[workload.dtype] + workload.cache_bytes
 
 
 def _cpp_compiler() -> str | None:

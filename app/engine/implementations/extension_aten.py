@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-from torch import Tensor
-
 from app.core.workload import Workload
 from app.engine.implementations.base import Implementation
+from app.engine.implementations.extension import layer_call
 from app.engine.implementations.native import scratch_bytes
 from app.engine.inputs import Forward, Inputs
 
 
 def prepare(workload: Workload, inputs: Inputs) -> Forward:
     """Share the workload's parameters with the extension's layer; the extension is loaded already."""
-    from self_attention_ext import SelfAttention
-
-    layer = SelfAttention.from_multihead_attention(inputs.layer, causal=workload.causal, kernel="aten")
-    x = inputs.x
-
-    def forward() -> Tensor:
-        output: Tensor = layer(x)
-        return output
-
-    return forward
+    return layer_call(workload, inputs, kernel="aten")
 
 
 IMPLEMENTATION = Implementation(

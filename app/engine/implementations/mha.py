@@ -6,8 +6,17 @@ import torch
 from torch import Tensor
 
 from app.core.workload import DTYPE_BYTES, Workload
-from app.engine.implementations.base import Implementation
+from app.engine.implementations.base import Implementation, Unsupported
 from app.engine.inputs import Forward, Inputs
+
+
+def unsupported(workload: Workload) -> Unsupported | None:
+    if workload.decode:
+        return Unsupported(
+            "it keeps no keys and values from one call to the next: for a new token it computes all again",
+            "SDPA keeps a cache; the forward mode measures what this layer does instead.",
+        )
+    return None
 
 
 def prepare(workload: Workload, inputs: Inputs) -> Forward:
@@ -36,4 +45,6 @@ def scratch_bytes(workload: Workload) -> int:
     return mask + activations * DTYPE_BYTES[workload.dtype]
 
 
-IMPLEMENTATION = Implementation(id="mha", prepare=prepare, path=path, scratch_bytes=scratch_bytes)
+IMPLEMENTATION = Implementation(
+    id="mha", prepare=prepare, unsupported=unsupported, path=path, scratch_bytes=scratch_bytes
+)

@@ -1,4 +1,7 @@
-"""One packed projection and `torch.nn.functional.scaled_dot_product_attention`."""
+"""One packed projection and `torch.nn.functional.scaled_dot_product_attention`.
+
+In decode mode over a cache that is made once and written in place: the step as one writes it in Python.
+"""
 
 from __future__ import annotations
 
@@ -25,6 +28,21 @@ def prepare(workload: Workload, inputs: Inputs) -> Forward:
     in_weight, in_bias = layer.in_proj_weight, layer.in_proj_bias
     out_weight, out_bias = layer.out_proj.weight, layer.out_proj.bias
     causal = workload.causal
+    if inputs.cached is not None:
+        keys, values = inputs.cached.with_room()
+        position, length = workload.seq_len, workload.seq_len + 1
+
+        def step() -> Tensor:
+            projected = F.linear(x, in_weight, in_bias).view(packed)
+            q, k, v = projected.permute(2, 0, 3, 1, 4).unbind(0)  # [B, H, 1, D] each
+            keys.narrow(2, position, 1).copy_(k)
+            values.narrow(2, position, 1).copy_(v)
+            seen_keys, seen_values = keys.narrow(2, 0, length), values.narrow(2, 0, length)
+            context = F.scaled_dot_product_attention(q, seen_keys, seen_values)
+            merged = context.transpose(1, 2).reshape(batch, 1, embed_dim)
+            return F.linear(merged, out_weight, out_bias)
+
+        return step
 
     def forward() -> Tensor:
         projected = F.linear(x, in_weight, in_bias).view(packed)
@@ -45,9 +63,12 @@ def path(operators: frozenset[str]) -> str:
 
 
 def scratch_bytes(workload: Workload) -> int:
-    """The packed projection, the weighted sum and the output; no scores, where a fused backend runs."""
-    activations = 5 * workload.batch * workload.seq_len * workload.embed_dim
-    return activations * DTYPE_BYTES[workload.dtype]
+    """The packed projection, the weighted sum and the output; no scores, where a fused backend runs.
+
+    In decode mode those of one token, and a cache of its own.
+    """
+    tokens = workload.batch * (1 if workload.decode else workload.seq_len)
+    return 5 * tokens * workload.embed_dim * DTYPE_BYTES[workload.dtype] + workload.cache_bytes
 
 
 IMPLEMENTATION = Implementation(id="sdpa", prepare=prepare, path=path, scratch_bytes=scratch_bytes)

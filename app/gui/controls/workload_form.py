@@ -14,7 +14,7 @@ from app.core.environment import Environment
 from app.core.fields import Field, fields_of
 from app.core.launch import profiles
 from app.core.text import NOTHING, flops, number
-from app.core.workload import Workload
+from app.core.workload import CAUSAL_IN_DECODE, Workload
 from app.gui.controls.coalesce import Coalescer
 from app.gui.controls.devices import COPY, OPEN_SYSTEM, command_for, device_items, note_of, title_of
 from app.gui.controls.explanation import Explanation
@@ -30,6 +30,8 @@ from app.gui.parts.toggles import Segmented, Switch
 EMIT_MS = 50
 _LABEL_WIDTH = 72
 _SEGMENTS_AT_MOST = 3
+_CACHED = ("Cached", "tokens per sequence that are cached already; a call computes one more")
+"""How the sequence's row reads in decode mode."""
 
 
 class WorkloadForm(QWidget, Part):
@@ -54,10 +56,13 @@ class WorkloadForm(QWidget, Part):
         self.look = look
         self._environment: Environment | None = None
         self._valid = self._draft = workload or Workload()
+        self._causal = True
+        """The choice to go back to after decode mode, which has none."""
         self._emit = Coalescer(EMIT_MS, self)
         self._emit.passed.connect(self.workload_changed)
         self._rows: dict[str, FieldRow] = {}
         self._switches: dict[str, Switch] = {}
+        self._switch_labels: dict[str, Label] = {}
         self._segments: dict[str, Segmented] = {}
         self._pickers: dict[str, Picker] = {}
         self._column = QVBoxLayout(self)
@@ -169,6 +174,7 @@ class WorkloadForm(QWidget, Part):
         switch = Switch(self.look, field.title)
         switch.toggled.connect(lambda on, name=field.name: self._set(name, on))
         self._switches[field.name] = switch
+        self._switch_labels[field.name] = label
         line.addWidget(label)
         line.addStretch(1)
         line.addWidget(switch)
@@ -229,11 +235,14 @@ class WorkloadForm(QWidget, Part):
     def _set(self, name: str, value: object) -> None:
         if getattr(self._draft, name) == value:
             return
-        self._draft = msgspec.structs.replace(self._draft, **{name: value})
+        changes = {name: value}
+        if name == "mode":
+            changes["causal"] = value == "decode" or self._causal
+        self._draft = msgspec.structs.replace(self._draft, **changes)
         can_run = self._draft
         if can_run.problems:
             # Only the field at fault waits: what else is changed meanwhile goes on with its last good value.
-            can_run = msgspec.structs.replace(self._valid, **{name: value})
+            can_run = msgspec.structs.replace(self._valid, **changes)
         if can_run.problems:
             # What waits to be passed on is the last one that could run: it goes out all the same.
             self._show()
@@ -270,6 +279,9 @@ class WorkloadForm(QWidget, Part):
             switch.setChecked(getattr(draft, name))
             switch.blockSignals(blocked)
             switch.settle()
+        self._show_decoding(draft.decode)
+        if not draft.decode:
+            self._causal = draft.causal
         for name, control in self._segments.items():
             control.set_value(getattr(draft, name))
         for name, picker in self._pickers.items():
@@ -282,6 +294,16 @@ class WorkloadForm(QWidget, Part):
         self.note.setVisible(bool(text))
         self.why.setVisible(has_reason)
         self.profile.show_workload(self._valid)
+
+    def _show_decoding(self, decode: bool) -> None:
+        """What reads otherwise in decode mode, and what is no choice there."""
+        fields = fields_of(Workload)
+        sequence, causal = fields["seq_len"], fields["causal"]
+        self._rows["seq_len"].set_title(*(_CACHED if decode else (sequence.title, sequence.help)))
+        why = f"No choice here: {CAUSAL_IN_DECODE}" if decode else causal.help
+        self._switches["causal"].setEnabled(not decode)
+        for widget in (self._switches["causal"], self._switch_labels["causal"]):
+            widget.setToolTip(why)
 
     def _show_size(self, wrong: bool) -> None:
         draft = self._draft

@@ -251,6 +251,13 @@ class FieldRow(QWidget, Part):
         self.field.valueChanged.connect(self._set)
         self.set_number(self.slider.steps[0])
 
+    def set_title(self, title: str, help_text: str) -> None:
+        """Another name for the number, for the eye and for assistive technology."""
+        self.label.setText(title)
+        self.label.setToolTip(help_text)
+        self.slider.setAccessibleName(title)
+        self.field.setAccessibleName(title)
+
     def number(self) -> int:
         return self.field.value()
 

@@ -70,7 +70,8 @@ class Switch(QCheckBox, Part):
         look, on = self.look, self.isChecked()
         track = QRectF(0.5, 0.5, SWITCH.width() - 1, SWITCH.height() - 1)
         painter.setPen(Qt.PenStyle.NoPen if on else QPen(look.colour("control_outline"), 1))
-        painter.setBrush(look.colour("inverse_fill") if on else look.colour("raised"))
+        fill = "inverse_fill" if self.isEnabled() else "disabled"
+        painter.setBrush(look.colour(fill if on else "raised"))
         painter.drawRoundedRect(track, 9.5, 9.5)
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(look.colour("inverse_text") if on else look.colour("control_outline"))

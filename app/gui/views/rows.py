@@ -32,7 +32,7 @@ class Column:
 
 
 _FLOOR = STATISTICS["noise_floor"]
-_COUNTED = "per call, from a profiled pass of its own: forward and backward together"
+_COUNTED = "per call, from a profiled pass of its own; a training step's forward and backward together"
 COLUMNS: dict[str, Column] = {
     c.id: c
     for c in (
