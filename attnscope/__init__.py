@@ -85,6 +85,10 @@ def implementation(
     `forward(x).backward(gradient)` itself, so `forward` must be differentiable by autograd; in mode
     `forward` gradients are off.
 
+    Mode `decode` must be declared. There `build(workload, parameters, keys, values)` is also given a cache of
+    its own, [B, H, seq_len + 1, D] each: `seq_len` tokens are in it and there is room for one. Every call
+    computes the same next token, `x` [B, 1, E], and may write its key and value into the last place.
+
     Raises:
         TypeError: without a title, as in a bare `@implementation`.
     """

@@ -53,7 +53,8 @@ class OwnImplementation:
             raise Cannot("does not support this workload")
 
     def prepare(self, workload: Workload, inputs: Inputs) -> Forward:
-        forward = self._build(workload, parameters_of(inputs))
+        cache = () if inputs.cached is None else inputs.cached.with_room()
+        forward = self._build(workload, parameters_of(inputs), *cache)
         if not callable(forward):
             raise Misuse(
                 f"build returned {_kind(forward)}", "return a function forward(x) that returns a tensor"

@@ -180,6 +180,37 @@ def test_a_file_may_say_itself_that_it_cannot_run_a_workload(tmp_path: Path) -> 
     assert "modes=" in reply.remedy
 
 
+DECODING = (
+    HEAD
+    + """
+@implementation(title="Mine", modes=("decode",))
+def build(w, p, keys, values):
+    assert keys.shape == values.shape == (w.batch, w.num_heads, w.seq_len + 1, w.head_dim)
+    def forward(x):
+        split = lambda t: t.view(t.shape[0], 1, w.num_heads, w.head_dim).transpose(1, 2)
+        q, k, v = (split(t) for t in F.linear(x, p.in_proj_weight, p.in_proj_bias).chunk(3, -1))
+        keys[:, :, -1:], values[:, :, -1:] = k, v
+        c = F.scaled_dot_product_attention(q, keys, values)
+        return F.linear(c.transpose(1, 2).flatten(2), p.out_weight, p.out_bias)
+    return forward
+"""
+)
+
+
+def test_decoding_must_be_declared_and_is_then_given_a_cache(tmp_path: Path) -> None:
+    workload = with_(TINY, mode="decode")
+    reply = refusal(tmp_path, GOOD, workload)
+    assert (reply.state, reply.reason) == ("unavailable", "does not declare mode decode")
+    guest = Guest()
+    reply = prepare(guest, write(tmp_path, DECODING), workload)
+    assert isinstance(reply, Prepared), reply
+    assert isinstance(guest.answer(Take(2)), Timed)
+    checked = guest.answer(protocol.Check(3, TINY.batch, str(tmp_path / "tensors")))
+    assert isinstance(checked, Checked), checked
+    measured = read_tensors(tmp_path / "tensors", checked.tensors)
+    assert accuracy.compare(measured, accuracy.make_reference(make_inputs(workload))).ok
+
+
 def test_without_a_gradient_a_training_step_is_refused_in_plain_words(tmp_path: Path) -> None:
     reply = refusal(tmp_path, acting("y = y.detach()"), BACKWARD)
     assert reply.reason == "its output has no gradient"
