@@ -188,12 +188,12 @@ class OwnLanes:
         lane.settle("ready")
         if reply.denormal_in:
             self._notice(
-                f"{lane.id} computes with denormal numbers ({reply.denormal_in}), "
+                f"{_title(lane)} computes with denormal numbers ({reply.denormal_in}), "
                 "which a CPU may take 100 times as long for"
             )
         if reply.without_baseline:
             self._notice(
-                f"{lane.id} has no speed-up: the baseline does not run beside it: {reply.without_baseline}"
+                f"{_title(lane)} has no speed-up: the baseline does not run beside it: {reply.without_baseline}"
             )
         self._settled(lane, None)
 
@@ -245,6 +245,10 @@ def read_tensors(path: Path, tensors: list[tuple[str, list[int]]]) -> dict[str, 
                 raise ValueError(f"{name} is not whole")
             found[name] = torch.from_numpy(values).reshape(shape)
     return found
+
+
+def _title(lane: Lane) -> str:
+    return lane.own.title if lane.own is not None else lane.id
 
 
 def _block(block: TimedBlock) -> Block:
