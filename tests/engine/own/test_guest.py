@@ -157,6 +157,7 @@ def build(w, p):
         (acting("torch.set_float32_matmul_precision('medium')"), "changed the precision of float32 products"),
         (acting("F.softmax = lambda *a: None"), "replaced torch.nn.functional.softmax"),
         (acting("time.sleep = lambda s: None"), "replaced time.sleep"),
+        (acting("F.relu = F.gelu"), "replaced torch.nn.functional.relu"),
     ],
     ids=lambda value: value[:40] if isinstance(value, str) and len(value) < 90 else "file",
 )
@@ -270,6 +271,21 @@ def test_denormal_numbers_are_flagged_and_native_is_as_fast_after_as_before(tmp_
     assert reply.denormal_in == "the result of mul"
     assert math.isclose(float(torch.tensor(1e-39) * 1.0), 1e-39, rel_tol=1e-3)
     assert torch.equal(make_inputs(TINY).x, inputs.x)
+
+
+def test_torch_wrapping_its_own_functions_is_no_replacement(tmp_path: Path) -> None:
+    wrap = "import functools; f = F.relu; F.relu = functools.wraps(f)(lambda *a: f(*a))"
+    assert isinstance(prepare(Guest(), write(tmp_path, acting(wrap, "calls == 1"))), Prepared)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # what the compiler has to say of torch's own parts
+def test_a_file_may_compile(tmp_path: Path) -> None:
+    text = GOOD.replace("return attention(w, p)", "return torch.compile(attention(w, p))")
+    guest = Guest()
+    assert isinstance(prepare(guest, write(tmp_path, text)), Prepared)
+    replies = [guest.answer(Take(number)) for number in range(LOOK_EVERY + 1)]
+    assert all(isinstance(reply, Timed) for reply in replies), replies[-1]
 
 
 def test_only_what_was_confirmed_runs(tmp_path: Path) -> None:
