@@ -12,6 +12,7 @@ import os
 import time
 import zlib
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -87,7 +88,7 @@ class Conduct:
         for place, before in self._torch.items():
             now = vars(_PLACES[place])
             # What is added is none of ours: torch itself loads parts of itself late.
-            changed = next((n for n, v in before.items() if _is_replaced(n, v, now.get(n, v))), None)
+            changed = next((n for n, v in before.items() if _is_replaced(v, now.get(n, v))), None)
             if changed is not None:
                 raise Misuse(f"replaced {place}.{changed}; what it is compared with uses that too")
         assert self._inputs is not None
@@ -123,12 +124,15 @@ _PLACES: dict[str, Any] = {
 }
 
 
-def _is_replaced(name: str, before: object, now: object) -> bool:
-    """Whether somebody else put `now` there: torch.compile wraps functions of torch itself, under their names."""
+_TORCH = str(Path(torch.__file__).parent)
+
+
+def _is_replaced(before: object, now: object) -> bool:
+    """Whether somebody else put `now` there: torch.compile wraps functions of torch itself, with its own code."""
     if now is before:
         return False
-    ours = str(getattr(now, "__module__", "")).partition(".")[0] == "torch"
-    return not (ours and getattr(now, "__name__", "") == name)
+    code = getattr(getattr(now, "__func__", now), "__code__", None)
+    return code is None or not code.co_filename.startswith(_TORCH)
 
 
 def _settings() -> dict[str, Any]:
