@@ -5,13 +5,15 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from app.commands import streams
+from app.commands import against, streams
 from app.commands.exits import INPUT, INTERRUPTED, MISSING, OK, WRONG, CommandError
 from app.commands.progress import Progress, table
 from app.commands.worker_process import WorkerProcess
 from app.core import messages as m
 from app.core.catalog import introduce
-from app.core.files import document_of
+from app.core.change import Basis
+from app.core.comparison import compare
+from app.core.files import document_of, write_atomically
 from app.core.launch import find_profile
 from app.core.plan import DeviceError, Plan, ProfileError, on_devices, read_profile
 from app.core.recording import Recording
@@ -26,6 +28,8 @@ def run(arguments: argparse.Namespace) -> int:
     except ProfileError as error:
         raise CommandError(INPUT, str(error)) from None
     unkept = confirm(plan, arguments.trust)
+    limit = against.bound_of(arguments)
+    control = against.control_for(arguments, plan)
     out: Path | None = arguments.out
     if out is not None:
         _make_folder(out)
@@ -46,16 +50,65 @@ def run(arguments: argparse.Namespace) -> int:
         # An earlier recording in the folder is worth more than an empty one.
         worth = recording.sample_count > 0 or not interrupted
         unwritten = write_all(recording, out, progress) if out is not None and worth else []
+        held = (
+            _Held(control, recording, against.basis_of(arguments), limit)
+            if control is not None and worth
+            else None
+        )
+        if held is not None and out is not None:
+            unwritten += held.write(out, progress)
         # Last what may fail, and said after the result is on stdout: that must not be lost as well.
         if arguments.json:
-            streams.show_json(document_of(recording, raw=False))
+            more = held.document() if held is not None else {}
+            streams.show_json(document_of(recording, raw=False) | more)
         else:
             streams.show(table(recording))
+            if held is not None:
+                streams.show("\n" + held.text())
+    if held is not None:
+        held.tell(progress)
     if unwritten:
         raise CommandError(INPUT, "; ".join(unwritten))
     if interrupted:
         return INTERRUPTED
-    return exit_code(recording) or (OK if completed else MISSING)
+    regression = held.exit_code if held is not None else OK
+    return exit_code(recording) or regression or (OK if completed else MISSING)
+
+
+class _Held:
+    """A run held against an earlier recording."""
+
+    def __init__(self, control: Recording, recording: Recording, basis: Basis, limit: float | None) -> None:
+        self.comparison = compare(control, recording)
+        self.basis = basis
+        self.bound = None if limit is None else against.check(self.comparison, limit, basis)
+
+    @property
+    def exit_code(self) -> int:
+        return against.exit_code(self.bound)
+
+    def document(self) -> dict[str, object]:
+        """What `--json` tells beside the run itself."""
+        return {"comparison": self.comparison, "bound": self.bound}
+
+    def text(self) -> str:
+        return against.table(self.comparison, self.basis)
+
+    def tell(self, progress: Progress) -> None:
+        for sentence in against.sentences(self.bound) if self.bound is not None else ():
+            progress.line(sentence)
+
+    def write(self, folder: Path, progress: Progress) -> list[str]:
+        """`comparison.html` in the folder of results; a clause where it could not be written."""
+        from app.exports import comparison_html
+
+        path = folder / "comparison.html"
+        try:
+            write_atomically(path, comparison_html.render(self.comparison, self.basis))
+        except OSError as error:
+            return [f"{path}: cannot be written: {error.strerror or error}"]
+        progress.line(f"wrote {path}")
+        return []
 
 
 def confirm(plan: Plan, trusted: bool) -> list[str]:

@@ -128,6 +128,8 @@ class Recording:
         self.strains: list[Strain] = []
         self.events: list[Event] = []
         self.notices: list[m.Notice] = []
+        self.faults: list[str] = []
+        """What of the file that this came from is damaged or missing, a clause each."""
         self.fatal: m.Fatal | None = None
         self.generation = -1
         self.finished = False

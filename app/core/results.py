@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 import msgspec
@@ -76,9 +76,15 @@ class Entry(msgspec.Struct, frozen=True):
 
 def entries_of(record: WorkloadRecord, baseline: str, implementations: Sequence[str]) -> tuple[Entry, ...]:
     """Entries in the order of `implementations`, then what else was measured, such as an earlier build."""
+    return tuple(each_entry(record, baseline, implementations))
+
+
+def each_entry(record: WorkloadRecord, baseline: str, implementations: Sequence[str]) -> Iterator[Entry]:
+    """The same one by one: those of hours of samples take long to make."""
     others = [name for name in record.series if name not in implementations and not is_hidden(name)]
     floor, drifted = floor_of(record, baseline), _has_drifted(record, baseline)
-    return tuple(_entry(record, name, baseline, floor, drifted) for name in (*implementations, *others))
+    for name in (*implementations, *others):
+        yield _entry(record, name, baseline, floor, drifted)
 
 
 def all_entries(recording: Recording) -> tuple[Entry, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import zlib
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import msgspec
 
 from app.core.files import write_atomically
 from app.core.recording import Recording
+from app.core.trace.container import MAX_EXPANDED_BYTES
 from app.core.workload import Workload
 
 ENDINGS = (".json.gz", ".json")
@@ -71,9 +73,18 @@ def export(trace_gz: bytes, path: Path) -> Path:
     return path
 
 
+def _expanded(trace_gz: bytes) -> bytes:
+    """A recording may come from anywhere: what expands beyond all measure is not expanded."""
+    with gzip.open(io.BytesIO(trace_gz)) as file:
+        text = file.read(MAX_EXPANDED_BYTES + 1)
+    if len(text) > MAX_EXPANDED_BYTES:
+        raise OSError(f"it expands to more than {MAX_EXPANDED_BYTES / 1e6:,.0f} MB")
+    return text
+
+
 def _checked(trace_gz: bytes, path: Path) -> bytes:
     try:
-        text = gzip.decompress(trace_gz)
+        text = _expanded(trace_gz)
         events = msgspec.json.decode(text)["traceEvents"]
     except (
         OSError,

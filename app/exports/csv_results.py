@@ -5,12 +5,25 @@ from __future__ import annotations
 import csv
 import io
 
+from app.core.environment import Environment
 from app.core.fields import fields_of
 from app.core.recording import Recording
 from app.core.results import Entry, all_entries
 from app.core.workload import Workload
+from app.exports.rows import METHOD
 
 LATENCY = ("median_s", "q1_s", "q3_s", "p90_s", "p99_s", "min_s", "n")
+ENVIRONMENT = (
+    "attnscope",
+    "system",
+    "python",
+    "torch",
+    "torch_cuda",
+    "driver",
+    "cpu",
+    "threads",
+    "extension_key",
+)
 SPEED_UP = ("median", "low", "high", "noise_floor", "rounds")
 
 
@@ -38,11 +51,20 @@ def render(recording: Recording) -> bytes:
             "peak_bytes",
             "accuracy_ok",
             "accuracy_max_abs",
+            *ENVIRONMENT,
+            "method",
         ]
     )
+    machine = environment_cells(recording.environment)
     for entry in all_entries(recording):
-        writer.writerow([*(getattr(entry.workload, name) for name in names), *_figures(entry)])
-    return out.getvalue().encode()
+        workload = [getattr(entry.workload, name) for name in names]
+        writer.writerow([*workload, *_figures(entry), *machine, METHOD])
+    return out.getvalue().encode("utf-8", "replace")
+
+
+def environment_cells(environment: Environment | None) -> list[object]:
+    """The columns `ENVIRONMENT`: a row says by itself where it was measured."""
+    return [None if environment is None else getattr(environment, name) for name in ENVIRONMENT]
 
 
 def _figures(entry: Entry) -> list[object]:

@@ -2,31 +2,43 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+
 from app.core.recording import Recording
-from app.core.results import all_entries, entries_of
+from app.core.results import entries_of
 from app.exports import rows
+
+_SIGNS = re.compile(r"([\\`*_\[\]<>|#~&])")
+"""What Markdown, or the HTML that it lets through, would act on."""
 
 
 def render(recording: Recording) -> bytes:
-    """A table per workload, the environment, the method."""
+    """An overview where there are several workloads, a table for each, the environment, the method."""
     plan = recording.plan
-    lines = [f"# {plan.title if plan else 'AttnScope recording'}", ""]
-    if plan is not None and plan.about:
-        lines += [plan.about, ""]
-    on_device = rows.has_device(all_entries(recording))
-    for record in recording.records if plan is not None else ():
-        assert plan is not None
-        entries = entries_of(record, plan.baseline, plan.implementations)
-        lines += [f"## {record.workload.label}, {record.workload.device}", ""]
-        lines += table(rows.columns(on_device), [rows.cells(entry, on_device) for entry in entries])
-        lines.append("")
+    lines = [f"# {escape(plan.title if plan else 'AttnScope recording')}", ""]
+    if plan is not None:
+        if plan.about:
+            lines += [escape(plan.about), ""]
+        parts = [entries_of(record, plan.baseline, plan.implementations) for record in recording.records]
+        on_device = rows.has_device(tuple(entry for part in parts for entry in part))
+        if len(parts) > 1:
+            lines += ["## Speed-up in every workload", "", *table(*rows.overview(plan, parts)), ""]
+        for record, part in zip(recording.records, parts, strict=True):
+            lines += [f"## {escape(record.workload.label)}, {escape(record.workload.device)}", ""]
+            lines += table(rows.columns(on_device), [rows.cells(entry, on_device) for entry in part])
+            lines.append("")
+        if plan.skipped:
+            lines += ["## Skipped", "", *(f"- {escape(rows.skipped(cell))}" for cell in plan.skipped), ""]
+    if recording.faults:
+        lines += ["## Missing from this recording", "", *(f"- {escape(f)}" for f in recording.faults), ""]
     lines += ["## Environment", ""]
-    lines += [f"- {title}: {value}" for title, value in rows.environment_rows(recording.environment)]
+    lines += [f"- {what}: {escape(value)}" for what, value in rows.environment_rows(recording.environment)]
     lines += ["", "## Method", "", rows.METHOD, ""]
-    return "\n".join(lines).encode()
+    return "\n".join(lines).encode("utf-8", "replace")
 
 
-def table(titles: tuple[str, ...], body: list[tuple[str, ...]]) -> list[str]:
+def table(titles: Sequence[str], body: Sequence[Sequence[str]]) -> list[str]:
     """A Markdown table, first column left, the others right."""
     head = "| " + " | ".join(escape(title) for title in titles) + " |"
     rule = "|---|" + "---:|" * (len(titles) - 1)
@@ -34,4 +46,5 @@ def table(titles: tuple[str, ...], body: list[tuple[str, ...]]) -> list[str]:
 
 
 def escape(cell: str) -> str:
-    return cell.replace("\\", "\\\\").replace("|", "\\|").replace("\n", " ")
+    """`cell` as text on one line, whatever is in it."""
+    return _SIGNS.sub(r"\\\1", "".join(c if c.isprintable() else " " for c in cell))

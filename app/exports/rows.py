@@ -5,6 +5,7 @@ from __future__ import annotations
 from app.core import text
 from app.core.catalog import contender
 from app.core.environment import Environment
+from app.core.plan import Plan, Skipped
 from app.core.results import Entry
 
 METHOD = (
@@ -70,6 +71,37 @@ def cells(entry: Entry, on_device: bool) -> tuple[str, ...]:
         accuracy(entry),
         text.number(latency.n),
     )
+
+
+def overview(plan: Plan, parts: list[tuple[Entry, ...]]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """A line per workload with the speed-up of each contender: titles, then rows."""
+    names = [name for name in plan.implementations if name != plan.baseline]
+    titles = ("Workload", *(contender(name).title for name in names))
+    body = []
+    for entries in parts:
+        found = {entry.implementation: entry for entry in entries}
+        workload = entries[0].workload
+        cells = [brief(found.get(name)) for name in names]
+        body.append((f"{workload.label}, {workload.device}", *cells))
+    return titles, body
+
+
+def brief(entry: Entry | None) -> str:
+    """A speed-up with its verdict, or why there is none, in two words."""
+    if entry is None or entry.latency is None:
+        return text.NOTHING if entry is None else entry.status
+    if entry.accuracy is not None and not entry.accuracy.ok:
+        return "WRONG RESULT"
+    speed = entry.speed_up
+    if speed is None or speed.low is None or speed.high is None:
+        return "UNSURE"
+    return f"{text.times(speed.median)} {(entry.verdict or '').upper()}"
+
+
+def skipped(cell: Skipped) -> str:
+    """A cell of a sweep that cannot run, and why."""
+    values = ", ".join(f"{key} {value}" for key, value in cell.values.items())
+    return f"{values}: {cell.reason}"
 
 
 def verdict(entry: Entry) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QApplication, QFileDialog, QWidget
 
+from app.core import files
 from app.core.catalog import contender
 from app.core.files import AtomicFile
 from app.core.own import OwnFile
@@ -119,12 +120,12 @@ class Exporter(QObject):
         recording: Recording,
         record: WorkloadRecord | None,
         charts: Mapping[str, QWidget],
-        save: Callable[[Path], None],
+        saved: Callable[[int], None],
     ) -> None:
-        """Do what an entry of the menu says."""
+        """Do what an entry of the menu says. `saved` is told how many samples are in a recording's file."""
         stem = file_stem(record.workload) if record is not None else "attnscope"
         if choice == "recording":
-            self._write("Save the recording", f"{stem}.json", RECORDING_FILTER, save)
+            self._save(recording, f"{stem}.json", saved)
         elif choice == "report":
             from app.exports import html_report
 
@@ -151,9 +152,20 @@ class Exporter(QObject):
             kinds = "Pictures (*.png *.svg)"
             self._write(f"Export {name}", f"{slug(name)}.png", kinds, lambda p: write_chart(widget, p))
         elif choice == "window":
-            self._write(
-                "Export the window", f"{stem}.png", "PNG (*.png)", lambda p: write_window(self._window, p)
-            )
+            self.write_picture(f"{stem}.png")
+
+    def write_picture(self, name: str) -> None:
+        """Ask where to, and write what the window shows."""
+        self._write("Export the window", name, "PNG (*.png)", lambda path: write_window(self._window, path))
+
+    def write_report(self, title: str, name: str, kinds: str, data: Callable[[], bytes]) -> None:
+        """Ask where to, and write what `data` gives."""
+        self._write(title, name, kinds, lambda path: files.write_atomically(path, data()))
+
+    def copy_text(self, text: str) -> None:
+        """Put a command on the clipboard."""
+        QApplication.clipboard().setText(text)
+        self.notice.emit("info", "The command is on the clipboard.")
 
     def copy_command(
         self,
@@ -165,8 +177,7 @@ class Exporter(QObject):
     ) -> str:
         """Put the command that measures this without a window on the clipboard."""
         command = copy_as_command(workload, enabled, baseline, profile, own)
-        QApplication.clipboard().setText(command)
-        self.notice.emit("info", "The command is on the clipboard.")
+        self.copy_text(command)
         return command
 
     def _write(self, title: str, name: str, kinds: str, write: Callable[[Path], object]) -> None:
@@ -183,20 +194,36 @@ class Exporter(QObject):
         else:
             self._written(path)
 
+    def _save(self, recording: Recording, name: str, saved: Callable[[int], None]) -> None:
+        path = self.ask_save("Save the recording", name, RECORDING_FILTER)
+        if path is not None:
+            count = recording.sample_count
+            self._write_gradually(path, files.pieces(recording), lambda: saved(count))
+
     def _write_samples(self, recording: Recording, name: str) -> None:
-        """Hours of samples take seconds to write: the window goes on meanwhile."""
         from app.exports import csv_samples
 
         path = self.ask_save("Export all samples", name, "CSV (*.csv)")
-        if path is None:
-            return
+        if path is not None:
+            self._write_gradually(path, csv_samples.pieces(recording))
+
+    def _write_gradually(
+        self, path: Path, pieces: Iterator[bytes], written: Callable[[], None] | None = None
+    ) -> None:
+        """Hours of samples take seconds to write: the window goes on meanwhile."""
         try:
             scratch = AtomicFile(path)
         except OSError as error:
             self._written(path, error.strerror or str(error))
             return
-        file = GradualFile(scratch, csv_samples.pieces(recording), self)
-        file.ended.connect(lambda error: self._written(path, error))
+
+        def ended(error: str) -> None:
+            if not error and written is not None:
+                written()
+            self._written(path, error)
+
+        file = GradualFile(scratch, pieces, self)
+        file.ended.connect(ended)
         file.start()
         if file.is_going_on:
             self.notice.emit("info", f"Writing {path}")

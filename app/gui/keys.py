@@ -41,6 +41,7 @@ KEYS: tuple[Key, ...] = (
     Key("build", "Ctrl+B", "build the extension", "Ctrl+B"),
     Key("export", "Ctrl+E", "export", "Ctrl+E"),
     Key("open", "Ctrl+O", "open a recording or a profile", "Ctrl+O"),
+    Key("compare", "Ctrl+D", "compare with another recording", "Ctrl+D"),
     Key("save", "Ctrl+S", "save the recording", "Ctrl+S"),
     Key("tab", "Ctrl+1 … Ctrl+3", "tabs"),
     Key("panel", "Ctrl+L", "left panel", "Ctrl+L"),

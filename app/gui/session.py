@@ -24,8 +24,8 @@ from app.core.supervision import Supervisor
 from app.core.workload import Workload
 from app.gui import theme
 from app.gui.figures import Figures, best_challenger
-from app.gui.journal_reader import JournalReader
 from app.gui.journals import Found, Journals
+from app.gui.recording_reader import RecordingReader
 from app.gui.snapshot import Snapshot
 from app.gui.worker_link import WorkerLink
 
@@ -88,8 +88,9 @@ class Session(QObject):
         self._changed_timer.timeout.connect(self.changed)
         self._answer_timer = QTimer(self, singleShot=True, interval=ANSWER_MS)
         self._answer_timer.timeout.connect(self._replace_worker)
-        self._reader = JournalReader(self)
-        self._reader.read.connect(self._journal_read)
+        self._reader = RecordingReader(self)
+        self._reader.read.connect(self._file_read)
+        self._reader.failed.connect(lambda sentence: self.notice.emit("error", sentence))
         self._flush_timer = QTimer(self, interval=FLUSH_MS)
         self._flush_timer.timeout.connect(self._flush)
 
@@ -294,37 +295,27 @@ class Session(QObject):
 
     # ---- recordings ------------------------------------------------------------------------------------
 
-    def save_recording(self, path: Path) -> None:
-        """Write `recording.json`. Raises OSError."""
-        files.save(self.recording, path)
-        if self.viewing is None:
+    def recording_saved(self, samples: int) -> None:
+        """The recording shown is in a file, with so many of its samples."""
+        if self.viewing is None and self.live.sample_count == samples:
             self.saved = True
 
     def open_recording(self, path: Path) -> None:
         """Show a recording from a file or a journal; measuring pauses. Raises `RecordingError`, OSError.
 
-        A journal appears when it is read, which for one of hours takes seconds.
+        It appears when it is read, which for one of hours takes a while.
         """
-        self._reader.stop()
-        if path.suffix != ".jsonl":
-            self._show_recording(path, files.load(path))
-            return
         done = self._reader.start(path)
         if done is None:
             self.notice.emit("info", f"Reading {path.name}")
         else:
-            self._show_journal(path, *done)
+            self._show_recording(path, done)
 
-    def _journal_read(self, path: Path, opened: Recording, unreadable: int) -> None:
+    def _file_read(self, path: Path, opened: Recording) -> None:
         try:
-            self._show_journal(path, opened, unreadable)
+            self._show_recording(path, opened)
         except files.RecordingError as error:
             self.notice.emit("error", str(error))
-
-    def _show_journal(self, path: Path, opened: Recording, unreadable: int) -> None:
-        self._show_recording(path, opened)
-        if unreadable:
-            self.notice.emit("warning", f"{path.name}: {unreadable:,} lines could not be read")
 
     def _show_recording(self, path: Path, opened: Recording) -> None:
         if not opened.records:
@@ -339,6 +330,8 @@ class Session(QObject):
             self.baseline = opened.plan.baseline
         self.contenders_changed.emit()
         self._announce()
+        for fault in opened.faults:
+            self.notice.emit("warning", f"{path.name}: {fault}")
 
     def close_recording(self) -> None:
         """Go back from a file to measuring, with the workload that was shown."""

@@ -25,6 +25,7 @@ from app.core.plan import on_device
 from app.core.workload import Workload
 from app.gui.body import Body
 from app.gui.commands import Commands
+from app.gui.compare.screen import CompareScreen
 from app.gui.controls.contender_list import ContenderList
 from app.gui.controls.left_panel import LeftPanel
 from app.gui.controls.run_bar import RunBar
@@ -106,6 +107,7 @@ class MainWindow(QWidget):
         self.system = SystemView(look.theme, look.type)
         self.tabs = TabArea(look, (self.live, self.build, self.system), preferences.window_span)
         self.status = StatusBar(look)
+        self.compare = CompareScreen(look, self)
         self.commands = Commands(self, native_dialogs)
         self.actions_of_verdict = VerdictActions(self.session, self.tabs, self)
 
@@ -160,6 +162,11 @@ class MainWindow(QWidget):
         self.tabs.span_changed.connect(self._span_changed)
         self.tabs.picture_requested.connect(self.commands.open_picture_menu)
         self.live.implementation_selected.connect(self._select)
+        self.compare.notice.connect(self.notify)
+        self.compare.left.connect(self.commands.comparing.ended)
+        self.compare.asked_for.connect(self.commands.comparing.ask)
+        self.compare.export_requested.connect(self.commands.comparing.open_menu)
+        self.compare.command_requested.connect(self.commands.comparing.copy_command)
         self.build.rebuild_requested.connect(session.build)
         self.build.cancel_requested.connect(session.cancel_build)
         self.build.retry_requested.connect(lambda: session.build(False))
@@ -230,13 +237,19 @@ class MainWindow(QWidget):
 
     def notify(self, level: str, text: str) -> None:
         """A line in the window; nothing waits for it."""
-        self.banners.show_notice(self.look, level, text[:1].upper() + text[1:])
+        banners = self.compare.banners if self.compare.isVisible() else self.banners
+        banners.show_notice(self.look, level, text[:1].upper() + text[1:])
+
+    def show_rest(self, shown: bool) -> None:
+        """Show what is measured, or leave the place, and the focus, to a comparison."""
+        for part in (self.run_bar, self.body, self.status):
+            part.setVisible(shown)
 
     def _mark(self) -> None:
         self._dirty = True
 
     def _tick(self) -> None:
-        if not self.isVisible() or self.isMinimized():
+        if not self.isVisible() or self.isMinimized() or self.compare.isVisible():
             return
         now = time.monotonic()
         if not self._dirty:
@@ -306,8 +319,12 @@ class MainWindow(QWidget):
     # ---- events ----------------------------------------------------------------------------------------
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        if event.key() == Qt.Key.Key_Escape and self.body.close_drawer():
-            return
+        if event.key() == Qt.Key.Key_Escape:
+            if self.compare.isVisible():
+                self.compare.leave()
+                return
+            if self.body.close_drawer():
+                return
         super().keyPressEvent(event)
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
@@ -324,6 +341,7 @@ class MainWindow(QWidget):
         sizes = SMALL if self.width() < SMALL_BELOW_WIDTH else NORMAL
         if sizes is not self.look.sizes:
             self._apply_look(self.look.with_sizes(sizes))
+        self.compare.setGeometry(self.rect())
         super().resizeEvent(event)
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
@@ -333,7 +351,7 @@ class MainWindow(QWidget):
 
     def dropEvent(self, event: QDropEvent) -> None:
         event.acceptProposedAction()
-        self.commands.open_path(Path(event.mimeData().urls()[0].toLocalFile()))
+        self.commands.open_paths([Path(url.toLocalFile()) for url in event.mimeData().urls()])
 
     def paintEvent(self, event: QPaintEvent) -> None:
         QPainter(self).fillRect(self.rect(), self.look.colour("window"))
@@ -345,6 +363,7 @@ class MainWindow(QWidget):
             self._remember()
             self.hide()
             self.commands.exporter.close()
+            self.compare.comparer.stop()
             self.session.close()
         event.accept()
 

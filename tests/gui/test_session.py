@@ -406,7 +406,7 @@ def a_journal(path: Path, messages: int) -> Path:
 def test_a_long_journal_is_read_while_the_window_goes_on(
     make: Make, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.gui.journal_reader.SLICE_S", 0.0)
+    monkeypatch.setattr("app.gui.recording_reader.SLICE_S", 0.0)
     path = a_journal(tmp_path / "20260101-120000-99.jsonl", 1000)
     session = make()
     session.open_recording(path)
@@ -419,12 +419,66 @@ def test_a_long_journal_is_read_while_the_window_goes_on(
 def test_a_session_closed_while_it_reads_a_journal_reads_no_more(
     make: Make, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.gui.journal_reader.SLICE_S", 0.0)
+    monkeypatch.setattr("app.gui.recording_reader.SLICE_S", 0.0)
     session = make()
     session.open_recording(a_journal(tmp_path / "20260101-120000-99.jsonl", 1000))
     session.close()
     qtbot.wait(50)
     assert session.viewing is None
+
+
+def test_a_long_recording_is_read_while_the_window_goes_on(
+    make: Make, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.gui.recording_reader.SLICE_S", 0.0)
+    path = tmp_path / "r.json"
+    files.save(factories.recording(Workload(seq_len=99, device="cpu"), rounds=40), path)
+    session = make()
+    session.open_recording(path)
+    assert session.viewing is None
+    qtbot.waitUntil(lambda: session.viewing == path, timeout=5000)
+    assert session.recording.sample_count == 40 * 5
+
+
+def test_a_recording_that_turns_out_damaged_while_it_is_read_is_one_error(
+    make: Make, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.gui.recording_reader.SLICE_S", 0.0)
+    path = tmp_path / "r.json"
+    files.save(factories.recording(rounds=40), path)
+    data = path.read_bytes()
+    path.write_bytes(data[: data.index(b'"results"')])
+    session = make()
+    said: list[tuple[str, str]] = []
+    session.notice.connect(lambda level, text: said.append((level, text)))
+    session.open_recording(path)
+    qtbot.waitUntil(lambda: any(level == "error" for level, _ in said), timeout=5000)
+    assert "no sample is left" in said[-1][1]
+    assert session.viewing is None
+
+
+def test_what_of_a_recording_is_missing_is_said_when_it_opens(make: Make, tmp_path: Path) -> None:
+    path = tmp_path / "r.json"
+    files.save(factories.recording(rounds=40), path)
+    path.write_bytes(path.read_bytes()[:-400])
+    session = make()
+    said: list[str] = []
+    session.notice.connect(lambda level, text: said.append(text))
+    session.open_recording(path)
+    assert session.viewing == path
+    assert said[-1].startswith("r.json: its end is missing")
+
+
+def test_only_what_is_in_the_file_counts_as_saved(make: Make) -> None:
+    session = make()
+    session.live = factories.recording(rounds=5)
+    session.saved = False
+    count = session.live.sample_count
+    factories.measure(session.live, ("native",), "native", 1, 20.0, {}, 1, first_round=5)
+    session.recording_saved(count)
+    assert not session.saved
+    session.recording_saved(session.live.sample_count)
+    assert session.saved
 
 
 def test_a_journal_without_a_measurement_is_one_error_and_no_more(

@@ -32,7 +32,7 @@ class RunBar(QWidget, Part):
         self.look = look
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         self.menu = Button(look, icon="menu", kind="quiet", name="Menu")
-        self.logo = _Logo(look)
+        self.logo = Logo(look)
         self.run = Button(look, "Pause", "pause", name="Run or pause (Space)")
         self.restart = Button(look, "Restart", "restart", name="Measure this workload anew (Ctrl+R)")
         self.profile = Button(look, "Profile now", "target", name="Count calls again, now (P)")
@@ -122,7 +122,7 @@ class RunBar(QWidget, Part):
         painter.drawLine(QPointF(0, y), QPointF(self.width(), y))
 
 
-class _Logo(QWidget, Part):
+class Logo(QWidget, Part):
     """The sign and, where there is room, the name."""
 
     def __init__(self, look: Look) -> None:
