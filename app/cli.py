@@ -74,6 +74,18 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("profile", metavar="PROFILE", help="a profile's file, or the name of one that ships")
     run.add_argument("--set", action="append", metavar="KEY=VALUE", help="such as workload.seq_len=128")
     run.add_argument(
+        "--add",
+        action="append",
+        type=Path,
+        metavar="FILE.py",
+        help="measure an implementation of your own beside the profile's",
+    )
+    run.add_argument(
+        "--trust",
+        action="store_true",
+        help="run the code of own implementations; remembered until a file changes",
+    )
+    run.add_argument(
         "--out", type=Path, metavar="DIR", help="write recording.json, samples.csv, traces/ and report.html"
     )
     run.add_argument(

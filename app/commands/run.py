@@ -10,12 +10,14 @@ from app.commands.exits import INPUT, INTERRUPTED, MISSING, OK, WRONG, CommandEr
 from app.commands.measuring import Measuring
 from app.commands.progress import Progress, table
 from app.commands.run_journal import RunJournal
+from app.core.catalog import introduce
 from app.core.change import Basis
 from app.core.comparison import compare
 from app.core.files import document_of, write_atomically
 from app.core.launch import find_profile
-from app.core.plan import ProfileError, read_profile
+from app.core.plan import Plan, ProfileError, read_profile
 from app.core.recording import Recording
+from app.core.trust import Trust
 
 TRACES_NAMED = 12
 
@@ -23,15 +25,18 @@ TRACES_NAMED = 12
 def run(arguments: argparse.Namespace) -> int:
     """Measure `arguments.profile`, write what `--out` and `--json` ask for, return the exit code."""
     try:
-        plan = read_profile(find_profile(arguments.profile), arguments.set or ())
+        plan = read_profile(find_profile(arguments.profile), arguments.set or (), arguments.add or ())
     except ProfileError as error:
         raise CommandError(INPUT, str(error)) from None
+    unkept = confirm(plan, arguments.trust)
     limit = against.bound_of(arguments)
     control = against.control_for(arguments, plan)
     out: Path | None = arguments.out
     if out is not None:
         _make_folder(out)
     progress = Progress(quiet=arguments.quiet)
+    for notice in unkept:
+        progress.line(f"warning: {notice}")
     journal = RunJournal(out, arguments.resume or arguments.resume_anyway, arguments.resume_anyway, progress)
     recording = journal.earlier or Recording()
     interrupted = completed = False
@@ -111,6 +116,26 @@ class _Held:
             return [f"{path}: cannot be written: {error.strerror or error}"]
         progress.line(f"wrote {path}")
         return []
+
+
+def confirm(plan: Plan, trusted: bool) -> list[str]:
+    """See to it that the code of own implementations was confirmed, `trusted` being the confirmation now.
+
+    Returns a notice for each that cannot be remembered. Raises `CommandError` before anything is run.
+    """
+    introduce(plan.own)
+    trust = Trust()
+    unknown = trust.missing(plan.own)
+    if not trusted and unknown:
+        named = "; ".join(
+            f"{file.path} ({file.size_bytes:,} bytes, SHA-256 {file.sha256[:16]}…)" for file in unknown
+        )
+        raise CommandError(
+            INPUT,
+            f"{named}: is code that was not confirmed yet, or was changed since. Read it, then run this again "
+            "with --trust: it will run on this machine with your rights",
+        )
+    return [notice for file in unknown if (notice := trust.confirm(file))]
 
 
 def write_all(recording: Recording, folder: Path, progress: Progress) -> list[str]:

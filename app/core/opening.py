@@ -10,7 +10,7 @@ from typing import BinaryIO
 import msgspec
 
 from app.core import schema_1
-from app.core.catalog import contender, is_hidden
+from app.core.catalog import contender, introduce, is_hidden
 from app.core.fields import one_line
 from app.core.recording import Recording, WorkloadRecord
 from app.core.schema_1 import Part
@@ -212,6 +212,7 @@ class Opening:
             raise self._refused(f"is damaged: {what}: {_sentence(error)}") from None
         if name == "profile":
             recording.plan = value
+            introduce(value.own if value is not None else ())
         elif name == "telemetry":
             for reading in value:
                 recording.restore_telemetry(reading)

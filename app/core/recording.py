@@ -8,7 +8,7 @@ import msgspec
 
 from app.core import messages as m
 from app.core.build import BuildState
-from app.core.catalog import CONTENDERS, TWIN, twin_of
+from app.core.catalog import BESIDE, CONTENDERS, TWIN, beside_of, introduce, twin_of
 from app.core.disturbance import Strain, strain_of
 from app.core.environment import Environment
 from app.core.measurements import Accuracy, Counts, Memory, Standing, State
@@ -80,7 +80,7 @@ class WorkloadRecord:
         """Append a batch. A new generation or worker starts counting at 0 again; the record goes on.
 
         The hidden twin is filed under the baseline that it repeats, so that a later change of the
-        baseline cannot pair it with another.
+        baseline cannot pair it with another; so is the baseline in an own implementation's process.
         """
         source = (batch.generation, batch.pid)
         if source != self._source:
@@ -91,6 +91,8 @@ class WorkloadRecord:
             name = batch.implementations[sample.implementation]
             if name == TWIN:
                 name = twin_of(baseline)
+            elif name.startswith(BESIDE):
+                name = beside_of(baseline, name.removeprefix(BESIDE))
             number = self._offset + sample.round
             self._last_round = max(self._last_round, number)
             self.series.setdefault(name, Series()).append(sample, number)
@@ -181,6 +183,7 @@ class Recording:
         """A `Start` went out: messages of its generation belong to its plan from here on."""
         self.generation = start.generation
         self.plan = start.plan
+        introduce(start.plan.own)
         self.finished = False
         self.active = None
         self._is_replaced = False

@@ -7,11 +7,12 @@ from typing import Literal
 
 import msgspec
 
-from app.core.catalog import contender, is_hidden, twin_of
+from app.core.catalog import beside_of, contender, is_hidden, twin_of
 from app.core.criteria import moved
 from app.core.evidence import Pairs, kept, pairs
 from app.core.latencies import Latencies, latencies_of
 from app.core.measurements import Accuracy, Counts, Memory
+from app.core.own import is_own
 from app.core.plan import Cache
 from app.core.recording import Recording, Status, WorkloadRecord
 from app.core.statistics import (
@@ -20,12 +21,16 @@ from app.core.statistics import (
     Verdict,
     VerdictWord,
     has_drifted,
+    median_interval,
     noise_floor,
     speed_up,
     summarise,
     verdict,
 )
 from app.core.workload import Workload
+
+SLOWED = 1.25
+"""Two processes that run the same code differ by less; by 8 % was the most seen."""
 
 ResultStatus = Literal["measured", "unavailable", "failed", "waiting"]
 
@@ -127,9 +132,11 @@ def pairs_of(record: WorkloadRecord, implementation: str, baseline: str) -> Pair
     """The rounds from which that speed-up is made; None for the baseline itself, or where one was not sampled.
 
     None too where a result of either is wrong: being fast at something else is no merit, and a figure that
-    nothing makes cannot be shown by mistake.
+    nothing makes cannot be shown by mistake. What ran in a process of its own is held against the baseline in
+    that process: between two processes the same code differs by several percent, by how their memory lies.
     """
-    base, series = record.series.get(baseline), record.series.get(implementation)
+    base = record.series.get(beside_of(baseline, implementation), record.series.get(baseline))
+    series = record.series.get(implementation)
     if base is None or series is None or implementation == baseline:
         return None
     if withheld_because(record, implementation, baseline) is not None:
@@ -148,6 +155,21 @@ def withheld_because(record: WorkloadRecord, implementation: str, baseline: str)
         whose = "wrong result" if name == implementation else f"wrong result of {contender(name).title}"
         return f"{whose}: {fault}"
     return None
+
+
+def slowed_baseline(record: WorkloadRecord, implementation: str, baseline: str) -> float | None:
+    """How many times as long the baseline takes beside an own implementation, where that is beyond chance.
+
+    An implementation that makes its whole process slow would otherwise look fast beside what it slowed.
+    """
+    base, beside = record.series.get(baseline), record.series.get(beside_of(baseline, implementation))
+    if base is None or beside is None:
+        return None
+    found = pairs(beside, base, record.strains)
+    times = median_interval(found.first / found.second)
+    if times is None or times.low is None or times.low <= SLOWED:
+        return None
+    return times.median
 
 
 def _entry(record: WorkloadRecord, name: str, baseline: str, floor: float | None, drifted: bool) -> Entry:
@@ -232,6 +254,15 @@ def _judge(
             "unsure",
             f"the level of {contender(baseline).title} moved by more than 20 % meanwhile",
             ("measure again", "look at clock and temperature"),
+        )
+    if is_own(name) and beside_of(baseline, name) not in record.series:
+        return Verdict("unsure", f"{contender(baseline).title} was not measured in its process")
+    slowed = slowed_baseline(record, name, baseline)
+    if slowed is not None:
+        return Verdict(
+            "unsure",
+            f"it slows all that runs in its process: {contender(baseline).title} takes {slowed:.2f} times as long",
+            ("look at what it leaves behind after a call: threads, memory, settings",),
         )
     changed = moved(found.first / found.second)
     if changed is not None:

@@ -6,6 +6,7 @@ from collections.abc import Generator
 
 import numpy as np
 
+from app.core.catalog import BESIDE
 from app.core.criteria import WARM_UP_LIMIT, moved, standing, warm_up_of
 from app.core.environment import Device
 from app.core.evidence import kept, pairs
@@ -41,9 +42,9 @@ class HeadlessRun(Run):
                 self.bench = None
         self.shop.send(RunDone(self.start.generation))
 
-    def took(self, lane: Lane, sample: Sample) -> None:
+    def took(self, name: str, sample: Sample) -> None:
         if not sample.disturbed:
-            self._series.setdefault(lane.id, Series()).append(sample, sample.round)
+            self._series.setdefault(name, Series()).append(sample, sample.round)
 
     # ---- one workload ----------------------------------------------------------------------------------
 
@@ -62,6 +63,7 @@ class HeadlessRun(Run):
             if self.admit(lane):
                 self.prepare(lane)
                 yield 0.0
+                yield from self.own.wait()
         yield from self._check_accuracy()
         while self.shop.disturbance():
             yield WAIT_S
@@ -86,8 +88,9 @@ class HeadlessRun(Run):
         bench = self.bench
         assert bench is not None
         for lane in self.ready:
-            self.inspect(lane)
-            yield 0.0
+            if not lane.inspected:
+                self.inspect(lane)
+                yield 0.0
         if not self.start.plan.measure.accuracy or not self.ready:
             return
         bench.make_reference(accuracy.MAX_FLOPS)
@@ -95,6 +98,7 @@ class HeadlessRun(Run):
         for lane in self.ready:
             self.check(lane)
             yield 0.0
+            yield from self.own.wait()
 
     def _sample_until_known(self) -> Generator[float, None, StoppedBecause]:
         measure = self.start.plan.measure
@@ -131,7 +135,8 @@ class HeadlessRun(Run):
             base = self._series.get(baseline.id, Series())
             # The noise floor must be known as well: a claim is as good as the worse of the two.
             for lane in (*rivals, self.bench.twin_of(baseline)):
-                found = pairs(base, self._series.get(lane.id, Series()), ())
+                beside = self._series.get(f"{BESIDE}{lane.id}", base)
+                found = pairs(beside, self._series.get(lane.id, Series()), ())
                 speeds.append(speed_up(found.first, found.second, None) if found.first.size else None)
                 has_moved = has_moved or (
                     found.first.size > 0 and moved(found.first / found.second) is not None

@@ -12,6 +12,7 @@ import torch
 from app.core.catalog import TWIN
 from app.core.measurements import Accuracy, State
 from app.core.messages import Counted
+from app.core.own import OwnFile
 from app.core.plan import Cache
 from app.core.workload import Workload
 from app.engine import accuracy, process_state, sampling
@@ -40,6 +41,8 @@ class Lane:
     to_prepare: bool = True
     call: Call | None = None
     pace: Pace = field(default_factory=lambda: Pace(1, rehearse=False))
+    turn_s: float = 0.0
+    """What a turn of an own implementation in its guest should take."""
     sampled: bool = False
     inspected: bool = False
     checked: bool = False
@@ -51,6 +54,11 @@ class Lane:
     @property
     def is_ready(self) -> bool:
         return self.state == "ready"
+
+    @property
+    def own(self) -> OwnFile | None:
+        """The user's file, for a lane that runs in a guest."""
+        return None if self.implementation is None else self.implementation.own
 
     @property
     def needs_extension(self) -> bool:
@@ -103,7 +111,7 @@ class Bench:
         self._flush: CacheFlush | None = None
         self.reference: accuracy.Reference | None = None
         self.reference_tried = False
-        self._registry = registry
+        self.registry = registry
         self._notice = notice
         self._lanes: dict[str, Lane] = {}
         self._outside = process_state.capture()
@@ -114,7 +122,7 @@ class Bench:
 
     def lane(self, name: str) -> Lane:
         if name not in self._lanes:
-            self._lanes[name] = Lane(name, self._registry.get(name))
+            self._lanes[name] = Lane(name, self.registry.get(name))
         return self._lanes[name]
 
     def twin_of(self, baseline: Lane) -> Lane:
@@ -184,6 +192,16 @@ class Bench:
                 return sampling.time_block(lane.call, lane.pace, self.watch, self._flush)
         except (Exception, SystemExit) as error:
             return self._failed(lane, error)
+
+    def run_up(self, lane: Lane) -> Failure | None:
+        """Call `lane` for a while, untimed: another process ran before."""
+        assert lane.call is not None
+        try:
+            with self._steady(lane):
+                sampling.run_up(lane.call, self.watch)
+        except (Exception, SystemExit) as error:
+            return self._failed(lane, error)
+        return None
 
     def inspect(self, lane: Lane) -> Failure | None:
         """Learn which way `lane` takes, and whether denormals slow it."""

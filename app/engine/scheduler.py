@@ -18,6 +18,7 @@ from app.engine.headless import HeadlessRun
 from app.engine.implementations import Registry, shipped
 from app.engine.lanes import Bench
 from app.engine.live import LiveRun
+from app.engine.own.guests import Guests
 from app.engine.peaks import known_peaks
 from app.engine.processes import end_descendants
 from app.engine.profiler_link import ProfilerLink
@@ -51,12 +52,14 @@ class Scheduler:
         background = Background(lambda token, error: inbox.deliver(lambda: self._prepared(token, error)))
         self._extension, self._profiler = extension, profiler
         self._peaks: Generator[None, None, None] | None = None
+        self._guests = guests = Guests(inbox)
         self._shop = Shop(
             send=outbox.send,
             registry=shipped() if registry is None else registry,
             extension=extension,
             profiler=profiler,
             background=background,
+            guests=guests,
             resolve=self._resolve,
             stopwatch=lambda device: stopwatch_for(_torch_device(device)),
             pid=os.getpid(),
@@ -64,7 +67,9 @@ class Scheduler:
             known_peaks=known_peaks(self._devices),
         )
         readings = Readings(
-            has_children=lambda: profiler.pid is not None or self._shop.disturbance() != "",
+            has_children=lambda: (
+                profiler.pid is not None or guests.are_there or self._shop.disturbance() != ""
+            ),
             gpu=self._measured_gpu,
         )
         self._telemetry = TelemetryThread(readings, outbox.send)
@@ -85,6 +90,8 @@ class Scheduler:
                 step_at = 0.0
                 event = self._inbox.take(0.0)
             self._profiler.look()
+            if self._guests.seconds_left() is not None:
+                step_at = 0.0
             if self._extension.look():
                 step_at = 0.0
             if time.monotonic() < step_at:
@@ -106,6 +113,7 @@ class Scheduler:
             self._run.close()
         # From the leaves up: a compiler whose parent dies first is nobody's child any more.
         self._extension.close()
+        self._guests.close()
         end_descendants()
         self._profiler.close()
 
@@ -140,7 +148,11 @@ class Scheduler:
     def _wait(self, step_at: float) -> float:
         """Seconds until something is due if no event comes first."""
         idle = max(0.0, step_at - time.monotonic())
-        limits = (self._profiler.seconds_left(), self._extension.seconds_left())
+        limits = (
+            self._profiler.seconds_left(),
+            self._extension.seconds_left(),
+            self._guests.seconds_left(),
+        )
         return min([idle, *(limit for limit in limits if limit is not None)])
 
     def _heed(self, event: Event) -> None:
@@ -180,6 +192,7 @@ class Scheduler:
         for name in start.plan.implementations:
             self._send(m.ContenderState(start.generation, start.first_workload, name, "waiting"))
         bench = self._end_run()
+        self._guests.keep_only({file.id for file in start.plan.own})
         self._profiler.forget()
         if start.live:
             self._run = LiveRun(start, self._shop, bench)

@@ -13,6 +13,7 @@ from app.core.workload import Workload
 from app.engine import peaks as peaks_engine
 from app.engine.background import Background
 from app.engine.implementations import Registry
+from app.engine.own.guests import Guests
 from app.engine.profiler_protocol import CountRequest
 from app.engine.stopwatch import Stopwatch
 
@@ -59,6 +60,7 @@ class Shop:
     extension: Extension
     profiler: Profiler
     background: Background
+    guests: Guests
     resolve: Callable[[Workload], tuple[Workload, Device]]
     stopwatch: Callable[[str], Stopwatch]
     pid: int
@@ -73,6 +75,8 @@ class Shop:
             return "build"
         if self.profiler.busy:
             return "profiling"
+        if self.guests.busy:
+            return "preparing"
         return "compiling" if self.background.running else ""
 
     def notice(self, text: str, level: Literal["info", "warning", "error"] = "info") -> None:

@@ -18,6 +18,7 @@ from app.gui.export_menu import Exporter, export_items, picture_items
 from app.gui.journals import Found
 from app.gui.keys import show_keys
 from app.gui.main_menu import menu_items
+from app.gui.own_files import OwnFiles
 from app.gui.parts.menu import Menu, open_menu
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ class Commands(QObject):
         self.exporter = Exporter(window, window.preferences.export_folder, native_dialogs)
         self.exporter.notice.connect(window.notify)
         self.exporter.folder_changed.connect(self._remember_folder)
+        self.own = OwnFiles(window, self.exporter.ask_file)
         self.comparing = Comparing(window, self.exporter)
 
     def run(self, command: str, index: int = 0) -> None:
@@ -74,6 +76,8 @@ class Commands(QObject):
         try:
             if path.suffix == ".toml":
                 self.take_plan(window.form.profile.add(path), path)
+            elif path.suffix == ".py":
+                self.own.add(path)
             else:
                 window.session.open_recording(path)
         except (RecordingError, ProfileError) as error:
@@ -103,6 +107,7 @@ class Commands(QObject):
         session.set_baseline(plan.baseline)
         session.set_enabled(plan.implementations)
         session.set_workload(workload)
+        self.own.add_all(plan.own)
         self._window.refresh()
 
     def save(self) -> None:
@@ -117,7 +122,10 @@ class Commands(QObject):
         if choice == "command":
             profile = session.profile
             cache = session.measure.cache
-            self.exporter.copy_command(session.workload, session.enabled, session.baseline, profile, cache)
+            own = tuple(session.own.values())
+            self.exporter.copy_command(
+                session.workload, session.enabled, session.baseline, profile, cache, own
+            )
             return
         recording = session.recording
         charts = self._window.tabs.charts()

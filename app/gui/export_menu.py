@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QApplication, QFileDialog, QWidget
 from app.core import files
 from app.core.catalog import contender
 from app.core.files import AtomicFile
+from app.core.own import OwnFile
 from app.core.plan import Cache, copy_as_command
 from app.core.recording import Recording, WorkloadRecord
 from app.core.workload import Workload
@@ -108,9 +109,12 @@ class Exporter(QObject):
 
     def ask_open(self) -> Path | None:
         """Which file to open."""
-        kinds = "Recordings and profiles (*.json *.jsonl *.toml);;All files (*)"
+        return self.ask_file("Open", "Recordings and profiles (*.json *.jsonl *.toml);;All files (*)")
+
+    def ask_file(self, title: str, kinds: str) -> Path | None:
+        """Which file to read; None where the person thinks better of it."""
         text, _ = QFileDialog.getOpenFileName(
-            self._window, "Open", self.folder, kinds, options=self._options()
+            self._window, title, self.folder, kinds, options=self._options()
         )
         return self._remember(text)
 
@@ -180,9 +184,10 @@ class Exporter(QObject):
         baseline: str,
         profile: str,
         cache: Cache = "warm",
+        own: tuple[OwnFile, ...] = (),
     ) -> str:
         """Put the command that measures this without a window on the clipboard."""
-        command = copy_as_command(workload, enabled, baseline, profile, cache)
+        command = copy_as_command(workload, enabled, baseline, profile, cache, own)
         self.copy_text(command)
         return command
 

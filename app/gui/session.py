@@ -15,8 +15,9 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.core import files, journal, resuming
 from app.core import messages as m
-from app.core.catalog import CONTENDERS, DEFAULT_CONTENDERS
+from app.core.catalog import CONTENDERS, DEFAULT_CONTENDERS, introduce
 from app.core.environment import Environment
+from app.core.own import OwnFile
 from app.core.plan import Cache, DeviceError, Measure, Plan, on_device, on_devices
 from app.core.recording import Recording, WorkloadRecord
 from app.core.supervision import Supervisor
@@ -63,6 +64,8 @@ class Session(QObject):
     ) -> None:
         super().__init__(parent)
         self.workload = workload or Workload()
+        self.own: dict[str, OwnFile] = {}
+        """Own implementations whose code may run, by id; add with `add_own`."""
         self.enabled = tuple(name for name in CONTENDERS if name in enabled) or ("native",)
         self.baseline = baseline if baseline in self.enabled else self.enabled[0]
         self.challenger: str | None = None
@@ -193,7 +196,7 @@ class Session(QObject):
 
     def set_enabled(self, implementations: tuple[str, ...]) -> None:
         """Measure these contenders, the baseline always among them."""
-        names = tuple(name for name in CONTENDERS if name in implementations or name == self.baseline)
+        names = tuple(name for name in self.known if name in implementations or name == self.baseline)
         for name in names:
             # Switched on again by hand: it gets another chance.
             if name not in self.enabled:
@@ -211,8 +214,50 @@ class Session(QObject):
         if self.challenger == implementation:
             self.challenger = None
         if implementation not in self.enabled:
-            self.enabled = tuple(n for n in CONTENDERS if n in self.enabled or n == implementation)
+            self.enabled = tuple(n for n in self.known if n in self.enabled or n == implementation)
         self._contenders_chosen()
+
+    @property
+    def own_listed(self) -> tuple[str, ...]:
+        """Own implementations to list: the session's, and those of a file that is open."""
+        plan = self._viewed.plan if self._viewed is not None else None
+        recorded = [file.id for file in plan.own] if plan is not None else []
+        return tuple(dict.fromkeys((*self.own, *recorded)))
+
+    @property
+    def known(self) -> tuple[str, ...]:
+        """All contenders, in the order of every list."""
+        return (*CONTENDERS, *self.own_listed)
+
+    def add_own(self, file: OwnFile, enable: bool = True) -> None:
+        """Take up an own implementation whose code was confirmed, in the place of an older version of it."""
+        introduce((file,))
+        before = [name for name, known in self.own.items() if known.path == file.path and name != file.id]
+        for name in before:
+            del self.own[name]
+        self.own[file.id] = file
+        self._excluded.pop(file.id, None)
+        wanted = (*self.enabled, *((file.id,) if enable else ()))
+        self.enabled = tuple(name for name in self.known if name in wanted)
+        if self.challenger in before:
+            self.challenger = file.id
+        self._contenders_chosen()
+
+    def remove_own(self, implementation: str) -> None:
+        """Leave it out. What it measured stays in the recording."""
+        if self.own.pop(implementation, None) is None:
+            return
+        self.enabled = tuple(name for name in self.enabled if name != implementation)
+        if self.challenger == implementation:
+            self.challenger = None
+        self._contenders_chosen()
+
+    def try_again(self, implementation: str) -> None:
+        """Start a contender anew, in a new process where it has one of its own."""
+        if implementation in self.enabled and implementation != self.baseline:
+            others = tuple(name for name in self.enabled if name != implementation)
+            self.set_enabled(others)
+            self.set_enabled((*others, implementation))
 
     def _contenders_chosen(self) -> None:
         if self.viewing is None:
@@ -302,7 +347,8 @@ class Session(QObject):
             plan = on_devices(plan, self.environment)
         if self.viewing is not None:
             self._leave_recording()
-        self._sweep = SweepRun(plan, first, anew)
+        own = tuple(self.own[name] for name in plan.implementations if name in self.own)
+        self._sweep = SweepRun(msgspec.structs.replace(plan, own=own), first, anew)
         self._run_sweep()
 
     def cancel_sweep(self) -> None:
@@ -450,7 +496,7 @@ class Session(QObject):
         self.workload = record.workload
         self.measure = msgspec.structs.replace(self.measure, cache=record.cache)
         if opened.plan is not None:
-            self.enabled = tuple(n for n in CONTENDERS if n in opened.plan.implementations) or self.enabled
+            self.enabled = tuple(n for n in self.known if n in opened.plan.implementations) or self.enabled
             self.baseline = opened.plan.baseline
         self.contenders_changed.emit()
         self._announce()
@@ -471,6 +517,8 @@ class Session(QObject):
 
     def _leave_recording(self) -> None:
         self._viewed, self.viewing = None, None
+        # What a file names is shown, and never run.
+        self.enabled = tuple(name for name in self.enabled if name in self.known) or (self.baseline,)
         self.paused = False
         if self.environment is not None:
             self._make_out_device()
@@ -611,6 +659,7 @@ class Session(QObject):
             baseline=self.baseline,
             measure=self.measure,
             title="Live",
+            own=tuple(self.own[name] for name in self.enabled if name in self.own),
         )
         self._begin(
             m.Start(
@@ -636,8 +685,23 @@ class Session(QObject):
         self._announce()
 
     def _send(self, command: m.Command) -> None:
+        if isinstance(command, m.Start):
+            command = self._without_strangers(command)
         if self._link is not None:
             self._link.send(command)
+
+    def _without_strangers(self, start: m.Start) -> m.Start:
+        """Whatever a plan came from, a file included: code that was not confirmed in this window stays out."""
+        strange = [file for file in start.plan.own if self.own.get(file.id) != file]
+        if not strange:
+            return start
+        kept = tuple(file for file in start.plan.own if file not in strange)
+        refused = {file.id: f"the code of {file.name} was not confirmed here" for file in strange}
+        return msgspec.structs.replace(
+            start,
+            plan=msgspec.structs.replace(start.plan, own=kept),
+            excluded={**start.excluded, **refused},
+        )
 
     # ---- the recording ---------------------------------------------------------------------------------
 

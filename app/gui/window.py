@@ -64,7 +64,7 @@ from app.gui.views.system import SystemView
 MINIMUM = (900, 600)
 DEFAULT = (1440, 900)
 AGE_INTERVAL_S = 1.0
-OPENABLE = (".json", ".jsonl", ".toml")
+OPENABLE = (".json", ".jsonl", ".toml", ".py")
 
 
 class MainWindow(QWidget):
@@ -156,6 +156,9 @@ class MainWindow(QWidget):
         self.contenders.enabled_changed.connect(session.set_enabled)
         self.contenders.baseline_changed.connect(session.set_baseline)
         self.contenders.challenger_changed.connect(session.set_challenger)
+        self.contenders.add_requested.connect(self.commands.own.choose)
+        self.contenders.reload_requested.connect(self.commands.own.reload)
+        self.contenders.remove_requested.connect(self.commands.own.remove)
         self.verdict.challenger_picked.connect(session.set_challenger)
         self.verdict.baseline_picked.connect(session.set_baseline)
         self.verdict.acted.connect(self.actions_of_verdict.act)
@@ -291,7 +294,7 @@ class MainWindow(QWidget):
         viewing, stopped = session.viewing, session.stopped_because
         recording = snapshot.recording
         self.form.set_environment(recording.environment or session.environment)
-        listing = (recording, snapshot.record, session.enabled, session.baseline)
+        listing = (recording, snapshot.record, session.enabled, session.baseline, session.own_listed)
         self.contenders.show_recording(*listing)
         self.body.strip.show_recording(*listing)
         idle = session.paused or viewing is not None
@@ -405,4 +408,5 @@ class MainWindow(QWidget):
         if self.session.viewing is None:
             preferences.workload = self._workload_to_keep()
             preferences.enabled, preferences.baseline = self.session.enabled, self.session.baseline
+            preferences.own = tuple(file.path for file in self.session.own.values())
         preferences.save()

@@ -8,8 +8,9 @@ import msgspec
 from PySide6.QtCore import QObject, Signal
 
 from app.core import files
-from app.core.catalog import CONTENDERS
+from app.core.catalog import CONTENDERS, introduce
 from app.core.environment import Environment
+from app.core.own import OwnFile
 from app.core.plan import Cache, Measure, Plan
 from app.core.recording import Recording
 from app.core.results import entries_of
@@ -48,6 +49,8 @@ class FakeSession(QObject):
         self.saved = False
         self.measure = Measure()
         self.profile = "quick"
+        self.own: dict[str, OwnFile] = {}
+        self.own_listed: tuple[str, ...] = ()
         self.age_s = 0.1
         self.sweep: SweepStatus | None = recorded(self.recording)
         self.calls: list[tuple[object, ...]] = []
@@ -68,8 +71,25 @@ class FakeSession(QObject):
         self._did("measure_peaks", again)
 
     def set_enabled(self, implementations: tuple[str, ...]) -> None:
-        self.enabled = tuple(n for n in CONTENDERS if n in implementations or n == self.baseline)
+        names = (*CONTENDERS, *self.own_listed)
+        self.enabled = tuple(n for n in names if n in implementations or n == self.baseline)
         self._did("set_enabled", self.enabled)
+
+    def add_own(self, file: OwnFile, enable: bool = True) -> None:
+        introduce((file,))
+        self.own[file.id] = file
+        self.own_listed = tuple(self.own)
+        if enable:
+            self.enabled = (*self.enabled, file.id)
+        self._did("add_own", file, enable)
+
+    def remove_own(self, implementation: str) -> None:
+        self.own.pop(implementation)
+        self.own_listed = tuple(self.own)
+        self._did("remove_own", implementation)
+
+    def try_again(self, implementation: str) -> None:
+        self._did("try_again", implementation)
 
     def set_baseline(self, implementation: str) -> None:
         self.baseline = implementation

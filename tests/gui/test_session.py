@@ -9,12 +9,14 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 from pytestqt.qtbot import QtBot
 
 from app.core import files
 from app.core import messages as m
 from app.core.journal import Journal
+from app.core.own import OwnFile, examine
 from app.core.plan import Plan
 from app.core.workload import Workload
 from app.gui import worker_link
@@ -506,3 +508,73 @@ def test_nothing_is_heard_of_a_worker_after_the_session_closed(make: Make, qtbot
     qtbot.wait(100)
     assert samples(session) == before
     assert heard == []
+
+
+def own_file(folder: Path, text: str = "x = 1\n") -> OwnFile:
+    path = folder / "mine.py"
+    path.write_text(text)
+    return examine(path).file
+
+
+def starts(session: Session) -> list[m.Start]:
+    """What was written down as sent, newest last."""
+    journal = session._journal
+    assert journal is not None
+    journal.flush()
+    lines = [line for line in journal.path.read_bytes().splitlines() if b'"type":"Start"' in line]
+    found = [m.decode_command(line) for line in lines]
+    return [start for start in found if isinstance(start, m.Start)]
+
+
+def test_an_own_implementation_is_measured_replaced_and_removed(
+    make: Make, qtbot: QtBot, tmp_path: Path
+) -> None:
+    session = make()
+    session.start()
+    qtbot.waitUntil(lambda: samples(session) > 10, timeout=8000)
+    first = own_file(tmp_path)
+    session.add_own(first)
+    assert session.enabled[-1] == first.id
+    assert starts(session)[-1].plan.own == (first,)
+    second = own_file(tmp_path, "x = 2\n")
+    session.add_own(second)
+    assert first.id not in session.enabled
+    assert starts(session)[-1].plan.own == (second,)
+    session.set_baseline(second.id)
+    assert session.baseline == "native"
+    session.remove_own(second.id)
+    assert starts(session)[-1].plan.own == ()
+    assert second.id not in starts(session)[-1].plan.implementations
+
+
+def test_a_recording_shows_its_own_implementations_and_never_runs_them(
+    make: Make, qtbot: QtBot, tmp_path: Path
+) -> None:
+    file = own_file(tmp_path)
+    recording = factories.recording()
+    assert recording.plan is not None
+    recording.plan = msgspec.structs.replace(
+        recording.plan, implementations=(*recording.plan.implementations, file.id), own=(file,)
+    )
+    files.save(recording, tmp_path / "recording.json")
+    session = make()
+    sent: list[m.Command] = []
+    session.start()
+    qtbot.waitUntil(lambda: samples(session) > 10, timeout=8000)
+    assert session._link is not None
+    send = session._link.send
+    session._link.send = lambda command: (sent.append(command), send(command))[1]  # type: ignore[method-assign]
+    session.open_recording(tmp_path / "recording.json")
+    assert session.own_listed == (file.id,)
+    assert file.id in session.enabled
+    session.close_recording()
+    assert file.id not in session.enabled
+    # Even a plan that came from a file as it is.
+    plan = recording.plan
+    session._send(m.Start(99, plan))
+    for command in sent:
+        if isinstance(command, m.Start):
+            assert command.plan.own == ()
+    last = sent[-1]
+    assert isinstance(last, m.Start)
+    assert last.excluded == {file.id: "the code of mine.py was not confirmed here"}

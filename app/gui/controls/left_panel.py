@@ -8,7 +8,7 @@ from PySide6.QtCore import QPointF, Qt, Signal
 from PySide6.QtGui import QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QFrame, QScrollArea, QSizePolicy, QVBoxLayout, QWidget
 
-from app.core.catalog import CONTENDERS, contender
+from app.core.catalog import contender
 from app.core.recording import Recording, WorkloadRecord
 from app.gui.controls.contender_list import ContenderList
 from app.gui.controls.contender_state import RowState, row_states
@@ -87,10 +87,15 @@ class PanelStrip(QWidget, Part):
         self.open_button.move((STRIP_WIDTH - self.open_button.sizeHint().width()) // 2, 8)
 
     def show_recording(
-        self, recording: Recording, record: WorkloadRecord | None, enabled: Sequence[str], baseline: str
+        self,
+        recording: Recording,
+        record: WorkloadRecord | None,
+        enabled: Sequence[str],
+        baseline: str,
+        own: Sequence[str] = (),
     ) -> None:
         """Show the marks of what runs."""
-        states = row_states(recording, record, enabled, baseline)
+        states = row_states(recording, record, enabled, baseline, own)
         if states != self._states:
             self._states = states
             self.setToolTip("\n".join(state.title for state in states if state.checked))
@@ -106,12 +111,11 @@ class PanelStrip(QWidget, Part):
         painter.drawLine(QPointF(self.width() - 0.5, 0), QPointF(self.width() - 0.5, self.height()))
         y = 60.0
         for state in self._states:
-            if state.implementation in CONTENDERS:
-                series = self.look.series(state.implementation)
-                colour = series if state.checked else self.look.colour("disabled")
-                shape = contender(state.implementation).shape
-                draw_mark(painter, shape, QPointF(self.width() / 2, y), 10, colour, state.hollow)
-                y += 24
+            series = self.look.series(state.implementation)
+            colour = series if state.checked else self.look.colour("disabled")
+            shape = contender(state.implementation).shape
+            draw_mark(painter, shape, QPointF(self.width() / 2, y), 10, colour, state.hollow)
+            y += 24
 
 
 class Hairline(QWidget, Part):
