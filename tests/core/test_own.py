@@ -172,7 +172,7 @@ def test_a_mistake_in_a_profile_names_file_key_and_value(tmp_path: Path, text: s
 
 def test_the_command_that_measures_the_same_names_the_file(tmp_path: Path) -> None:
     file = examine(written(tmp_path, name="my file.py")).file
-    command = copy_as_command(Workload(), ("native", file.id), "native", "quick", (file,))
+    command = copy_as_command(Workload(), ("native", file.id), "native", "quick", own=(file,))
     assert f"--set implementations=native --set baseline=native --add '{file.path}'" in command
 
 
