@@ -72,6 +72,10 @@ class Sandbox:
         lines = self.calls.read_text().splitlines() if self.calls.exists() else []
         return [line for line in lines if word in line]
 
+    def compiling(self) -> bool:
+        """Whether a compiler was started on one of the sources, whichever is taken first."""
+        return any("probe.cpp" not in line for line in self.started(" start "))
+
     def leftovers(self) -> list[str]:
         """What a finished build must not leave in the cache."""
         names = [path.name for path in self.cache.iterdir()] if self.cache.exists() else []
