@@ -72,6 +72,10 @@ class Sandbox:
         lines = self.calls.read_text().splitlines() if self.calls.exists() else []
         return [line for line in lines if word in line]
 
+    def compiling(self) -> bool:
+        """Whether a compiler was started on one of the sources, whichever is taken first."""
+        return any("probe.cpp" not in line for line in self.started(" start "))
+
     def leftovers(self) -> list[str]:
         """What a finished build must not leave in the cache."""
         names = [path.name for path in self.cache.iterdir()] if self.cache.exists() else []
@@ -92,26 +96,30 @@ class Sandbox:
         return finish(self.start_build(**extra))
 
     def start_build(self, **extra: str) -> subprocess.Popen[bytes]:
-        start = f"import sys; sys.path.insert(0, {str(_sources.PACKAGE.parent)!r}); "
-        start += "from self_attention_ext._build import main; import os; os._exit(main())"
-        process = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-c", start],
-            env={**self.environ, **extra},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-        )
-        assert process.stdin is not None
-        limit = float(extra.get("LIMIT", "60"))
-        request = {"facts": dict(_torch_facts.facts()), "time_limit_s": limit}
-        process.stdin.write(json.dumps(request).encode() + b"\n")
-        process.stdin.flush()
-        return process
+        return start_build({**self.environ, **extra}, float(extra.get("LIMIT", "60")))
 
     def load(self, **extra: str) -> dict[str, Any]:
         """`load()` in a process of its own: exit status, what it printed, its events."""
         return finish(self.python(LOAD, **extra))
+
+
+def start_build(environ: dict[str, str], limit_s: float) -> subprocess.Popen[bytes]:
+    """The build process alone, its request sent: it neither imports torch nor loads what it builds."""
+    start = f"import sys; sys.path.insert(0, {str(_sources.PACKAGE.parent)!r}); "
+    start += "from self_attention_ext._build import main; import os; os._exit(main())"
+    process = subprocess.Popen(
+        [sys.executable, "-I", "-S", "-c", start],
+        env=environ,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    assert process.stdin is not None
+    request = {"facts": dict(_torch_facts.facts()), "time_limit_s": limit_s}
+    process.stdin.write(json.dumps(request).encode() + b"\n")
+    process.stdin.flush()
+    return process
 
 
 LOAD = """

@@ -160,8 +160,7 @@ def test_two_builds_at_once_compile_each_source_once(sandbox: Sandbox) -> None:
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="reads /proc")
 def test_killing_the_parent_ends_the_compilers_and_the_next_build_is_whole(sandbox: Sandbox) -> None:
     process = sandbox.python(LOAD, FAKE_SLEEP="30")
-    wait_for(lambda: sandbox.started("start"))
-    wait_for(lambda: any(SOURCES[0] in line or "autograd" in line for line in sandbox.started("start")))
+    wait_for(sandbox.compiling)
     process.kill()
     process.communicate()
     wait_for(lambda: not alive_inside(sandbox.cache))
@@ -175,7 +174,7 @@ def test_killing_the_build_process_too_leaves_nothing_that_the_next_build_does_n
     sandbox: Sandbox,
 ) -> None:
     process = sandbox.python(LOAD, FAKE_SLEEP="30")
-    wait_for(lambda: any("autograd" in line for line in sandbox.started("start")))
+    wait_for(sandbox.compiling)
     builder = next(
         int(name)
         for name in os.listdir("/proc")
@@ -212,9 +211,7 @@ def test_cancelling_ends_the_compilers_and_removes_the_folder(
     monkeypatch.setenv("FAKE_SLEEP", "30")
     builder = _driver.Builder(cache_dir=str(sandbox.cache))
     builder.start()
-    wait_for(
-        lambda: builder.poll() is not None and any("autograd" in line for line in sandbox.started("start"))
-    )
+    wait_for(lambda: builder.poll() is not None and sandbox.compiling())
     begun = time.monotonic()
     builder.cancel()
     events: list[dict[str, Any]] = []
