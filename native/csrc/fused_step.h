@@ -97,7 +97,8 @@ void weigh(
   }
 }
 
-// Where piece `piece` of a head leaves Σ exp(score - row_max) v, then row_max and Σ exp(score - row_max).
+// Where piece `piece` of a head leaves Σ exp(scale * (product - row_max)) v, then row_max, of the products before they
+// are scaled, and Σ exp(scale * (product - row_max)).
 template <class V>
 typename V::Scalar* piece_of(const StepArgs& args, std::int64_t head, std::int64_t piece) {
   const std::int64_t padded = rounded_up(args.head_dim, V::width);
@@ -137,6 +138,7 @@ void step_merge(const StepArgs& args, std::int64_t head) {
   using T = typename V::Scalar;
   const std::int64_t depth = args.head_dim;
   const std::int64_t padded = rounded_up(depth, V::width);
+  const T scale = T(1) / std::sqrt(static_cast<T>(depth));
   T row_max = piece_of<V>(args, head, 0)[padded];
   for (std::int64_t i = 1; i < args.piece_count; ++i) {
     const T found = piece_of<V>(args, head, i)[padded];
@@ -146,7 +148,7 @@ void step_merge(const StepArgs& args, std::int64_t head) {
   T row_sum = o[padded + 1];
   for (std::int64_t i = 0; i < args.piece_count && args.piece_count > 1; ++i) {
     const T* const other = piece_of<V>(args, head, i);
-    const T factor = std::exp(other[padded] - row_max);
+    const T factor = std::exp((other[padded] - row_max) * scale);
     row_sum = (i > 0 ? row_sum : T(0)) + other[padded + 1] * factor;
     const V times = V::all(factor);
     for (std::int64_t p = 0; p < padded; p += V::width) {
