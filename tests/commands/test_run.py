@@ -102,7 +102,7 @@ def test_json_is_one_document_on_stdout_and_nothing_of_a_library_on_stderr() -> 
     done = attnscope("run", "quick", *SMALL, *NO_EXTENSION, "--json")
     assert done.returncode == 0
     document = json.loads(done.stdout)
-    assert document["schema"] == 1
+    assert document["schema"] == 2
     assert by_name(document)["sdpa"]["stopped_because"] in ("target_ci", "max_seconds")
     assert "raw" not in document["results"][0]
     assert "STAGE" not in done.stderr

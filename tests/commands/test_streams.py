@@ -14,8 +14,10 @@ import pytest
 from app.commands import run as run_module
 from app.commands import streams
 from app.commands.exits import INPUT, INTERRUPTED, MISSING, OK, CommandError
+from app.commands.measuring import Measuring
 from app.commands.progress import Progress
 from app.core.files import save
+from app.core.stored import SCHEMA
 from tests import factories
 from tests.conftest import ROOT
 
@@ -74,7 +76,7 @@ def test_an_ascii_terminal_gets_escapes_and_json_stays_json(recording_file: Path
     assert b"Traceback" not in shown.stderr
     assert b"\\xd7" in shown.stderr
     done = shell(f"attnscope report {recording_file} --format json", **ascii_only)
-    assert json.loads(done.stdout)["schema"] == 1
+    assert json.loads(done.stdout)["schema"] == SCHEMA
 
 
 def test_each_result_is_written_whatever_became_of_the_others(tmp_path: Path) -> None:
@@ -91,10 +93,11 @@ def test_results_that_cannot_be_written_are_still_shown(
 ) -> None:
     (tmp_path / "recording.json").mkdir()
 
-    def measure(plan: object, recording: object, progress: object) -> None:
-        recording.__dict__.update(factories.recording(rounds=30).__dict__)
+    def measure(self: Measuring) -> bool:
+        self._recording.__dict__.update(factories.recording(rounds=30).__dict__)
+        return True
 
-    monkeypatch.setattr(run_module, "_measure", measure)
+    monkeypatch.setattr(Measuring, "run", measure)
     from app.cli import main
 
     assert main(["run", "quick", "--quiet", "--out", str(tmp_path)]) == INPUT
@@ -149,10 +152,10 @@ def test_an_interrupt_before_the_first_sample_leaves_an_earlier_recording_alone(
     save(factories.recording(rounds=30), tmp_path / "recording.json")
     before = (tmp_path / "recording.json").read_bytes()
 
-    def measure(plan: object, recording: object, progress: object) -> None:
+    def measure(self: Measuring) -> bool:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(run_module, "_measure", measure)
+    monkeypatch.setattr(Measuring, "run", measure)
     from app.cli import main
 
     assert main(["run", "quick", "--out", str(tmp_path)]) == INTERRUPTED
@@ -166,9 +169,9 @@ def test_a_run_that_was_given_up_does_not_end_well(
 ) -> None:
     from app.cli import main
 
-    def measure(plan: object, recording: object, progress: object) -> bool:
-        recording.__dict__.update(factories.recording(rounds=30).__dict__)
+    def measure(self: Measuring) -> bool:
+        self._recording.__dict__.update(factories.recording(rounds=30).__dict__)
         return completed
 
-    monkeypatch.setattr(run_module, "_measure", measure)
+    monkeypatch.setattr(Measuring, "run", measure)
     assert main(["run", "quick", "--quiet"]) == code
