@@ -2,6 +2,8 @@
 // the packed projection, one kernel from it to the merged heads, and the output projection; heads are never moved, the
 // kernel reads them where the projection left them. Backward: sums run in an order that depends on shapes alone, so that
 // the same call gives the same bits, whatever the threads do.
+#include <atomic>
+
 #include "fused.h"
 #include "fused_parallel.h"
 #include "views.h"
@@ -20,6 +22,9 @@ Tensor dense_rows(const Tensor& t) {  // [B, S, E] -> [R, E], dense along E and 
 
 // Multiplications below which a second thread does not pay.
 constexpr int64_t parallel_work = 50'000;
+
+// Bytes for each thread up to which the backward pass keeps its memory from call to call.
+constexpr size_t kept_scratch = 1 << 20;
 
 // The columns of the projection [R, 3E] that the i-th weight fills: all, or a third.
 Tensor part_columns(
@@ -111,9 +116,20 @@ Tensor attention_gradients(
       needed[1] ? base + step : nullptr,
       needed[2] ? base + 2 * step : nullptr,
       grad.stride(0)};
+  const bool worth_it = qkv.size(0) * x.size(1) * x.size(2) > 10'000;
+  const int64_t workers = worth_it ? std::min(heads, fused::threads_available()) : 1;
+  // What grows with S is given back before the weights' gradients take memory; a little is kept for the next call.
   const size_t scratch = kernels.backward_scratch(args.in);
-  fused::for_each(heads, qkv.size(0) * x.size(1) * x.size(2) > 10'000, [&](int64_t head) {
-    kernels.backward(args, head, fused::thread_memory(scratch));
+  const Tensor given_back =
+      scratch > kept_scratch ? allocate({workers, static_cast<int64_t>(scratch)}, at::kByte) : Tensor();
+  std::atomic<int64_t> next{0};
+  fused::for_each(workers, worth_it, [&](int64_t worker) {
+    void* const memory = given_back.defined()
+                             ? static_cast<char*>(given_back.data_ptr()) + static_cast<size_t>(worker) * scratch
+                             : fused::thread_memory(scratch);
+    for (int64_t head = next.fetch_add(1); head < heads; head = next.fetch_add(1)) {
+      kernels.backward(args, head, memory);
+    }
   });
   return grad;
 }
