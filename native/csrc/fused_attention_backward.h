@@ -50,7 +50,7 @@ struct BackwardMemory {
 
 template <class V>
 std::size_t backward_scratch(const Layout& in) {
-  return BackwardMemory<V>(in, nullptr).bytes;
+  return in.seq_len <= few ? 0 : BackwardMemory<V>(in, nullptr).bytes;
 }
 
 template <class V, class X>
@@ -152,8 +152,7 @@ void backward(const BackwardArgs& args, std::int64_t head, void* scratch) {
   const std::int64_t padded = rounded_up(depth, V::width);
   const Place place = place_of(in, head);
   const std::int64_t base = place.row * in.row_stride + place.column;
-  const std::int64_t embed_dim = in.num_heads * depth;
-  const std::int64_t merged = place.row * embed_dim + place.column;
+  const std::int64_t merged = place.row * args.dc_stride + place.column;
   const std::int64_t gradient = place.row * args.grad_stride + place.column;
   const T scale = T(1) / std::sqrt(static_cast<T>(depth));
   const T* const row_max = at<T>(args.row_max, head * seq_len);
@@ -167,7 +166,7 @@ void backward(const BackwardArgs& args, std::int64_t head, void* scratch) {
     const std::int64_t filled = rounded_up(rows, V::width);
     pack_rows<V>(at<X>(in.q, base + i * in.row_stride), in.row_stride, rows, depth, padded, memory.q);
     pack_transposed<V>(memory.q, padded, rows, depth, memory.qt, query_rows);
-    pack_rows<V>(at<X>(args.dc, merged + i * embed_dim), embed_dim, rows, depth, padded, memory.dc);
+    pack_rows<V>(at<X>(args.dc, merged + i * args.dc_stride), args.dc_stride, rows, depth, padded, memory.dc);
     pack_transposed<V>(memory.dc, padded, rows, depth, memory.dct, query_rows);
     QueryStats<T> stats;
     for (std::int64_t r = 0; r < query_rows; ++r) {

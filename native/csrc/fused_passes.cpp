@@ -92,24 +92,34 @@ std::array<bool, 3> needed_parts(const Wanted& wanted) {
   return needed;
 }
 
-// dq, dk, dv side by side [R, 3E]; the columns of a part not needed are left unset.
+// dq, dk, dv side by side [R, 3E]; the columns of a part not needed are left without meaning. A long sequence's dc goes
+// where dv will be: a head's kernel has read it all when it writes dv, and R * E numbers less are needed at the peak.
 Tensor attention_gradients(
     const Kernels& kernels,
     const Tensor& x,      // [B, S, E]
-    const Tensor& dc,     // [R, E]
+    const Tensor& dy,     // [R, E]
+    const Tensor& out_weight,  // [E, E]
     const Tensor& qkv,    // [R, 3E]
     const Tensor& stats,  // [2, B*H, S]
     int64_t num_heads,
     bool causal,
-    const std::array<bool, 3>& needed) {
+    const std::array<bool, 3>& needed,
+    bool small) {
+  const fused::Layout in = fused::layout_of(x, qkv, num_heads, causal);
+  const size_t scratch = kernels.backward_scratch(in);
+  const bool large = scratch > kept_scratch;
   Tensor grad = allocate({qkv.size(0), qkv.size(1)}, qkv.scalar_type());
   const int64_t heads = x.size(0) * num_heads;
   const auto base = static_cast<char*>(grad.data_ptr());
   const auto step = x.size(2) * static_cast<int64_t>(grad.element_size());
+  Tensor dc = large ? strided_view(grad, {qkv.size(0), x.size(2)}, {grad.stride(0), 1}, 2 * x.size(2))
+                    : allocate({qkv.size(0), x.size(2)}, qkv.scalar_type());
+  fused::product(kernels, dc, dy, out_weight, false, small);
   const auto row_max = static_cast<const char*>(stats.const_data_ptr());
   const fused::BackwardArgs args{
-      fused::layout_of(x, qkv, num_heads, causal),
+      in,
       dc.const_data_ptr(),
+      dc.stride(0),
       row_max,
       row_max + heads * x.size(1) * static_cast<int64_t>(stats.element_size()),
       needed[0] ? base : nullptr,
@@ -119,9 +129,8 @@ Tensor attention_gradients(
   const bool worth_it = qkv.size(0) * x.size(1) * x.size(2) > 10'000;
   const int64_t workers = worth_it ? std::min(heads, fused::threads_available()) : 1;
   // What grows with S is given back before the weights' gradients take memory; a little is kept for the next call.
-  const size_t scratch = kernels.backward_scratch(args.in);
   const Tensor given_back =
-      scratch > kept_scratch ? allocate({workers, static_cast<int64_t>(scratch)}, at::kByte) : Tensor();
+      large ? allocate({workers, static_cast<int64_t>(scratch)}, at::kByte) : Tensor();
   std::atomic<int64_t> next{0};
   fused::for_each(workers, worth_it, [&](int64_t worker) {
     void* const memory = given_back.defined()
@@ -234,12 +243,9 @@ std::vector<Tensor> fused_backward(
   const Tensor dy = dense_rows(grad_y);
   const auto needed = needed_parts(wanted);
   if (needed[0] || needed[1] || needed[2]) {
-    Tensor dc = allocate({count, embed_dim}, type);
-    fused::product(kernels, dc, dy, out_weight, false, small);
     const Tensor dqkv =
-        attention_gradients(kernels, x, dc, qkv.stride(1) == 1 ? qkv : qkv.contiguous(), stats.contiguous(),
-                            num_heads, causal, needed);
-    dc.reset();  // before dx takes as much
+        attention_gradients(kernels, x, dy, out_weight, qkv.stride(1) == 1 ? qkv : qkv.contiguous(),
+                            stats.contiguous(), num_heads, causal, needed, small);
     const auto parts = static_cast<int64_t>(in_weights.size());
     const int64_t width = 3 * embed_dim / parts;
     const auto columns = [&](size_t i) {  // [R, width]
