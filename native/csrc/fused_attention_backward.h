@@ -77,18 +77,20 @@ struct alignas(64) QueryStats {
   T delta[query_rows] = {};  // Σ_j p ∘ dp
 };
 
-// For every key of a block, f(key, how many queries of the vector from `query` on come too early to see it, which of four
-// sums it may add to). Query r sees the keys up to `diagonal + r`; all of them where not causal.
+// For every key of a block, f(key, how many queries of the vector from `query` on come too early to see it, which of eight
+// sums it may add to: long chains of additions lose digits). Query r sees the keys up to `diagonal + r`; all of them where not causal.
 template <class V, bool Causal, class F>
 ATTNSCOPE_INLINE void each_key(std::int64_t keys, std::int64_t query, std::int64_t diagonal, const F& f) {
   const auto hidden = [&](std::int64_t n) ATTNSCOPE_INLINE_LAMBDA { return Causal ? n - diagonal - query : 0; };
   std::int64_t n = 0;
-  for (; n + 4 <= keys; n += 4) {
-    unrolled<4>([&](auto m) ATTNSCOPE_INLINE_LAMBDA { f(n + m, hidden(n + m), m); });
+  for (; n + 8 <= keys; n += 8) {
+    unrolled<8>([&](auto m) ATTNSCOPE_INLINE_LAMBDA { f(n + m, hidden(n + m), m); });
   }
-  for (; n < keys; ++n) {
-    f(n, hidden(n), std::integral_constant<int, 0>());
-  }
+  unrolled<7>([&](auto m) ATTNSCOPE_INLINE_LAMBDA {
+    if (n + m < keys) {
+      f(n + m, hidden(n + m), m);
+    }
+  });
 }
 
 // Products s = k q become weights p = exp(scale * (s - row_max)) / row_sum, zero where a query does not see the key, and
@@ -103,8 +105,8 @@ void soften_keys(
   for (std::int64_t r = 0; r < queries; r += V::width) {
     const V shift = V::load(stats.row_max + r);
     const V total = V::load(stats.row_sum + r);
-    V sum[4];
-    unrolled<4>([&](auto m) ATTNSCOPE_INLINE_LAMBDA { sum[m] = V::all(T(0)); });
+    V sum[8];
+    unrolled<8>([&](auto m) ATTNSCOPE_INLINE_LAMBDA { sum[m] = V::all(T(0)); });
     each_key<V, Causal>(keys, r, diagonal, [&](std::int64_t n, std::int64_t hidden, auto m) ATTNSCOPE_INLINE_LAMBDA {
       T* const at = s + n * query_rows + r;
       V products = V::load(at);
@@ -115,7 +117,9 @@ void soften_keys(
       p.store(at);
       sum[m] = fma(p, V::load(dp + n * query_rows + r), sum[m]);
     });
-    (V::load(stats.delta + r) + ((sum[0] + sum[1]) + (sum[2] + sum[3]))).store(stats.delta + r);
+    const V left = (sum[0] + sum[1]) + (sum[2] + sum[3]);
+    const V right = (sum[4] + sum[5]) + (sum[6] + sum[7]);
+    (V::load(stats.delta + r) + (left + right)).store(stats.delta + r);
   }
 }
 
