@@ -16,7 +16,7 @@ COMMANDS = ("run", "trace", "report", "build", "doctor", "worker")
 EPILOG = """\
 exit codes:
   0  well
-  1  ran, and a result is wrong
+  1  ran, and a result is wrong, or slower than --max-slowdown allows
   2  the input is at fault; the sentence says where
   3  something needed is missing; the sentence says how to get it
   130  interrupted; what was measured is saved
@@ -74,10 +74,29 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("profile", metavar="PROFILE", help="a profile's file, or the name of one that ships")
     run.add_argument("--set", action="append", metavar="KEY=VALUE", help="such as workload.seq_len=128")
     run.add_argument(
+        "--add",
+        action="append",
+        type=Path,
+        metavar="FILE.py",
+        help="measure an implementation of your own beside the profile's",
+    )
+    run.add_argument(
+        "--trust",
+        action="store_true",
+        help="run the code of own implementations; remembered until a file changes",
+    )
+    run.add_argument(
         "--out", type=Path, metavar="DIR", help="write recording.json, samples.csv, traces/ and report.html"
+    )
+    run.add_argument(
+        "--resume", action="store_true", help="go on with a run that broke off in --out DIR, cell by cell"
+    )
+    run.add_argument(
+        "--resume-anyway", action="store_true", help="the same, on another machine or other software too"
     )
     run.add_argument("--json", action="store_true", help="one JSON document on stdout and nothing else")
     run.add_argument("--quiet", action="store_true", help="no progress on stderr")
+    _add_comparing_flags(run, "the result")
     run.set_defaults(function=_run)
 
     trace = commands.add_parser("trace", help="what is true of a Chrome trace, or differs between two")
@@ -88,10 +107,13 @@ def _parser() -> argparse.ArgumentParser:
     trace.add_argument("--json", action="store_true", help="one JSON document on stdout and nothing else")
     trace.set_defaults(function=_trace)
 
-    report = commands.add_parser("report", help="write a recording as html, md, csv or json")
+    report = commands.add_parser(
+        "report", help="write a recording, or what changed since an earlier one, as html, md, csv or json"
+    )
     report.add_argument("recording", metavar="RECORDING", type=Path)
     report.add_argument("--format", choices=["html", "md", "csv", "json"], required=True)
     report.add_argument("--out", type=Path, metavar="FILE", help="stdout where left out")
+    _add_comparing_flags(report, "RECORDING")
     report.set_defaults(function=_report)
 
     build = commands.add_parser("build", help="build the extension, or check that it is built")
@@ -101,11 +123,35 @@ def _parser() -> argparse.ArgumentParser:
 
     doctor = commands.add_parser("doctor", help="what works on this machine, what does not, and the way out")
     doctor.add_argument("--json", action="store_true", help="one JSON document on stdout and nothing else")
+    doctor.add_argument(
+        "--peaks",
+        nargs="?",
+        const="float32",
+        choices=["float32", "float64", "bfloat16", "float16"],
+        metavar="DTYPE",
+        help="measure compute and memory peaks for the roofline anew (float32 unless said otherwise)",
+    )
     doctor.set_defaults(function=_doctor)
 
     worker = commands.add_parser("worker", help="the protocol over stdin and stdout, for a window elsewhere")
     worker.set_defaults(function=_worker)
     return parser
+
+
+def _add_comparing_flags(parser: argparse.ArgumentParser, what: str) -> None:
+    parser.add_argument(
+        "--against", type=Path, metavar="EARLIER", help=f"compare {what} with an earlier recording"
+    )
+    parser.add_argument(
+        "--max-slowdown",
+        metavar="PERCENT",
+        help="exit 1 where something is shown to be slower than EARLIER by more, such as 5%%",
+    )
+    parser.add_argument(
+        "--by",
+        choices=["net", "latency"],
+        help="judge a contender's latency against the baseline's (net, the default), or its latency alone",
+    )
 
 
 def _window(arguments: argparse.Namespace) -> int:

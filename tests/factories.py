@@ -78,8 +78,25 @@ def accuracy(wrong: str | None = None, backward: bool = True) -> Accuracy:
     tensors = {}
     for name in TENSORS if backward else TENSORS[:1]:
         error = 4.1e-2 if name == wrong else 3.0e-7
-        tensors[name] = TensorError(error, 2.9e-7, 6.0e-7, name != wrong, 1e-7, 1 - 1e-12, 1e-9)
-    return Accuracy(wrong is None, tensors)
+        is_zero = name == "grad_k_bias"
+        tensors[name] = TensorError(
+            max_abs=error,
+            native_max_abs=2.9e-7,
+            bound=6.0e-7,
+            ok=name != wrong,
+            rel_l2=None if is_zero else 1.39 if name == wrong else 1e-7,
+            cosine=None if is_zero else 1 - 1e-12,
+            bias=-1e-9,
+            one_minus_cosine=None if is_zero else 0.97 if name == wrong else 1e-12,
+            native_rel_l2=None if is_zero else 9e-8,
+            unit=1e-8,
+            shape=(8, 64, 128)
+            if name in ("output", "grad_x")
+            else (128, 128)
+            if "weight" in name
+            else (128,),
+        )
+    return Accuracy(wrong is None, tensors, seed=0)
 
 
 def recording(

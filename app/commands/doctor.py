@@ -29,7 +29,7 @@ GLYPHS = {"fail": "✗", "warning": "!", "ok": "✓", "optional": "–"}
 
 def doctor(arguments: argparse.Namespace) -> int:
     """Ask a worker what there is, look at the rest, print it. 3 if something that is needed cannot work."""
-    recording, trouble = _examine()
+    recording, trouble = _examine(arguments.peaks)
     found = [*checks(recording.environment, None, recording.telemetry), *trouble]
     if recording.environment is None:
         # Without a worker there is nothing to say of torch but why.
@@ -75,18 +75,33 @@ def nvcc(environ: Mapping[str, str]) -> Check:
     )  # fmt: skip
 
 
-def _examine() -> tuple[Recording, list[Check]]:
+PEAKS_S = 120.0
+
+
+def _examine(measure_peaks: str | None = None) -> tuple[Recording, list[Check]]:
+    """What a worker tells; with a dtype in `measure_peaks` it measures every usable device's peaks anew."""
     recording = Recording()
+    awaited = 0
     end = time.monotonic() + READY_S
+    refused: list[Check] = []
     with WorkerProcess() as worker:
         try:
-            while recording.environment is None or not recording.telemetry:
+            while recording.environment is None or not recording.telemetry or awaited:
                 message = worker.next(timeout=max(0.0, end - time.monotonic()))
                 if message is None:
                     break
                 recording.apply(message)
                 if isinstance(message, m.Ready):
                     end = time.monotonic() + TELEMETRY_S
+                    for device in message.environment.devices if measure_peaks else ():
+                        if device.usable:
+                            worker.send(m.MeasurePeaks(device.id, measure_peaks or "", again=True))
+                            awaited += 1
+                            end = time.monotonic() + PEAKS_S
+                elif isinstance(message, (m.PeaksMeasured, m.PeaksRefused)):
+                    awaited -= 1
+                    if isinstance(message, m.PeaksRefused):
+                        refused.append(Check("peaks", "Peaks", "warning", message.reason))
         except queue.Empty:
             pass
         if recording.environment is None and recording.fatal is None:
@@ -94,7 +109,10 @@ def _examine() -> tuple[Recording, list[Check]]:
             last = next(iter(reversed(worker.stderr_lines)), "it said nothing")
             how = describe_exit(worker.exit_status)
             return recording, [Check("worker", "Worker", "fail", f"{how}: {last}")]
-    return recording, []
+    if awaited:
+        late = f"not measured within {PEAKS_S:.0f} s"
+        refused.append(Check("peaks", "Peaks", "warning", late, "Close other programs and try again."))
+    return recording, refused
 
 
 def _no_worker(recording: Recording) -> Check:

@@ -10,9 +10,12 @@ from typing import TextIO
 from app.core import messages as m
 from app.core import text
 from app.core.catalog import contender
+from app.core.plan import Plan
 from app.core.recording import Recording
 from app.core.results import Entry, entries_of
+from app.core.time_left import CellClock, left_words
 from app.core.workload import Workload
+from app.exports.accuracy_rows import slice_note
 
 LINE_S = 0.2
 
@@ -26,6 +29,14 @@ class Progress:
         self._live = self._stream.isatty() and not quiet
         self._last_s = 0.0
         self._width = 0
+        self._cells: CellClock | None = None
+        self._began: int | None = None
+
+    def begin(self, plan: Plan, first: int) -> None:
+        """A `Start` went out: the cells from `first` on are measured."""
+        if self._cells is None or self._cells.plan != plan:
+            self._cells = CellClock(plan)
+        self._began = None
 
     def line(self, words: str) -> None:
         """A line that stays."""
@@ -71,9 +82,34 @@ class Progress:
         elif isinstance(message, m.ContenderState) and message.state == "failed":
             self.line(f"{contender(message.implementation).title} failed: {message.reason}")
         elif isinstance(message, m.Active):
+            if self._cells is not None and self._began is None:
+                # From the first word of it: loading torch and the build belong to no cell.
+                self._began = message.workload
+                self._cells.begin(message.workload, time.monotonic())
             self.status(f"{contender(message.implementation).title}: {message.step}")
         elif isinstance(message, m.Samples):
             self._sampling(message, recording)
+        elif isinstance(message, m.WorkloadDone):
+            self._done(message, recording)
+
+    def _done(self, message: m.WorkloadDone, recording: Recording) -> None:
+        """A line per cell of a sweep: what came of it, and how long the others take."""
+        plan = recording.plan
+        if plan is None or len(plan.workloads) < 2 or message.generation != recording.generation:
+            return
+        if self._cells is not None:
+            self._cells.finish(message.workload, time.monotonic())
+        workload = plan.workloads[message.workload]
+        record = recording.record_for(workload, plan.measure.cache)
+        entries = entries_of(record, plan.baseline, plan.implementations) if record is not None else ()
+        claims = [_claim(entry) for entry in entries if entry.implementation != plan.baseline]
+        count = f"{message.workload + 1} of {len(plan.workloads)}"
+        self.line(" · ".join([count, workload.label, *claims, *self._left(message.workload + 1)]))
+
+    def _left(self, at: int) -> list[str]:
+        if self._cells is None or at >= len(self._cells.plan.workloads):
+            return []
+        return [left_words(self._cells.left_s(time.monotonic()))]
 
     def _sampling(self, message: m.Samples, recording: Recording) -> None:
         if recording.plan is None or not message.samples:
@@ -82,7 +118,10 @@ class Progress:
         count = len(recording.plan.workloads)
         where = f"{message.workload + 1}/{count} " if count > 1 else ""
         known = _known(recording, workload)
-        self.status(f"{where}{workload.label} · round {message.samples[-1].round + 1:,}{known}")
+        cold = ", cold cache" if recording.plan.measure.cache == "cold" else ""
+        said = [f"{where}{workload.label}{cold}", f"round {message.samples[-1].round + 1:,}{known}"]
+        left = self._left(message.workload) if count > 1 else []
+        self.status(" · ".join([*said, *left]))
 
     def _clear(self) -> None:
         if self._live and self._width:
@@ -98,7 +137,7 @@ class Progress:
 
 def _known(recording: Recording, workload: Workload) -> str:
     """How well the speed-ups are known, beside what was asked, and how much of the time is spent."""
-    record = recording.record_for(workload)
+    record = recording.record_for(workload, recording.plan.measure.cache if recording.plan else "warm")
     stands = record.standing if record is not None else None
     if stands is None:
         return ""
@@ -113,7 +152,7 @@ def table(recording: Recording) -> str:
         return "nothing was measured"
     lines = []
     for record in recording.records:
-        lines.append(record.workload.label + f", {record.workload.device}")
+        lines.append(record.label + f", {record.workload.device}")
         entries = entries_of(record, recording.plan.baseline, recording.plan.implementations)
         lines += [_row(entry) for entry in entries]
         lines.append("")
@@ -123,6 +162,14 @@ def table(recording: Recording) -> str:
     return "\n".join(lines).rstrip()
 
 
+def _claim(entry: Entry) -> str:
+    """`SDPA 1.20× FASTER`, or why there is no such figure."""
+    short = contender(entry.implementation).short
+    if entry.speed_up is None or entry.verdict is None:
+        return f"{short} {'wrong result' if entry.verdict_reason else entry.status}"
+    return f"{short} {text.times(entry.speed_up.median)} {entry.verdict.upper()}"
+
+
 def _row(entry: Entry) -> str:
     title = contender(entry.implementation).title.ljust(24)
     if entry.latency is None:
@@ -130,8 +177,10 @@ def _row(entry: Entry) -> str:
     time_us = f"{text.micros(entry.latency.median_s)} µs".rjust(14)
     if entry.implementation == entry.baseline:
         claim = "baseline"
+    elif entry.withheld is not None:
+        claim = f"withheld: {entry.withheld}"
     elif entry.speed_up is None:
-        claim = f"withheld: {entry.verdict_reason}" if entry.verdict_reason else "no speed-up"
+        claim = f"no speed-up: {entry.verdict_reason}" if entry.verdict_reason else "no speed-up"
     elif entry.speed_up.low is None or entry.speed_up.high is None:
         # A figure without an interval would be read as one with.
         claim = f"UNSURE: {entry.verdict_reason}"
@@ -142,7 +191,9 @@ def _row(entry: Entry) -> str:
         )
     calls = _calls(entry)
     wrong = "" if entry.accuracy is None or entry.accuracy.ok else "  WRONG RESULT"
-    return f"  {title}{time_us}  {claim.ljust(34)}{calls}{wrong}".rstrip()
+    note = slice_note(entry)
+    part = f"  accuracy of {note}" if note else ""
+    return f"  {title}{time_us}  {claim.ljust(32)}  {calls}{wrong}{part}".rstrip()
 
 
 def _calls(entry: Entry) -> str:

@@ -5,35 +5,49 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from app.commands import streams
+from app.commands import against, streams
 from app.commands.exits import INPUT, INTERRUPTED, MISSING, OK, WRONG, CommandError
+from app.commands.measuring import Measuring
 from app.commands.progress import Progress, table
-from app.commands.worker_process import WorkerProcess
-from app.core import messages as m
-from app.core.files import document_of
+from app.commands.run_journal import RunJournal
+from app.core.catalog import introduce
+from app.core.change import Basis
+from app.core.comparison import compare
+from app.core.files import document_of, write_atomically
 from app.core.launch import find_profile
-from app.core.plan import DeviceError, Plan, ProfileError, on_devices, read_profile
+from app.core.plan import Plan, ProfileError, read_profile
 from app.core.recording import Recording
-from app.core.supervision import Supervisor, describe_exit
+from app.core.trust import Trust
+
+TRACES_NAMED = 12
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Measure `arguments.profile`, write what `--out` and `--json` ask for, return the exit code."""
     try:
-        plan = read_profile(find_profile(arguments.profile), arguments.set or ())
+        plan = read_profile(find_profile(arguments.profile), arguments.set or (), arguments.add or ())
     except ProfileError as error:
         raise CommandError(INPUT, str(error)) from None
+    unkept = confirm(plan, arguments.trust)
+    limit = against.bound_of(arguments)
+    control = against.control_for(arguments, plan)
     out: Path | None = arguments.out
     if out is not None:
         _make_folder(out)
     progress = Progress(quiet=arguments.quiet)
-    recording = Recording()
+    for notice in unkept:
+        progress.line(f"warning: {notice}")
+    journal = RunJournal(out, arguments.resume or arguments.resume_anyway, arguments.resume_anyway, progress)
+    recording = journal.earlier or Recording()
     interrupted = completed = False
     try:
         with streams.ends_are_interrupts():
-            completed = _measure(plan, recording, progress)
+            completed = Measuring(plan, recording, progress, journal).run()
     except KeyboardInterrupt:
         interrupted = True
+    except CommandError:
+        journal.close(remove=False)
+        raise
     with streams.no_interrupts():
         if interrupted:
             kept = "keeping what was measured" if recording.sample_count else "nothing was measured yet"
@@ -41,16 +55,87 @@ def run(arguments: argparse.Namespace) -> int:
         # An earlier recording in the folder is worth more than an empty one.
         worth = recording.sample_count > 0 or not interrupted
         unwritten = write_all(recording, out, progress) if out is not None and worth else []
+        held = (
+            _Held(control, recording, against.basis_of(arguments), limit)
+            if control is not None and worth
+            else None
+        )
+        if held is not None and out is not None:
+            unwritten += held.write(out, progress)
+        if journal.close(remove=completed and not unwritten):
+            progress.line("the same command with --resume goes on from here")
         # Last what may fail, and said after the result is on stdout: that must not be lost as well.
         if arguments.json:
-            streams.show_json(document_of(recording, raw=False))
+            more = held.document() if held is not None else {}
+            streams.show_json(document_of(recording, raw=False) | more)
         else:
             streams.show(table(recording))
+            if held is not None:
+                streams.show("\n" + held.text())
+    if held is not None:
+        held.tell(progress)
     if unwritten:
         raise CommandError(INPUT, "; ".join(unwritten))
     if interrupted:
         return INTERRUPTED
-    return exit_code(recording) or (OK if completed else MISSING)
+    regression = held.exit_code if held is not None else OK
+    return exit_code(recording) or regression or (OK if completed else MISSING)
+
+
+class _Held:
+    """A run held against an earlier recording."""
+
+    def __init__(self, control: Recording, recording: Recording, basis: Basis, limit: float | None) -> None:
+        self.comparison = compare(control, recording)
+        self.basis = basis
+        self.bound = None if limit is None else against.check(self.comparison, limit, basis)
+
+    @property
+    def exit_code(self) -> int:
+        return against.exit_code(self.bound)
+
+    def document(self) -> dict[str, object]:
+        """What `--json` tells beside the run itself."""
+        return {"comparison": self.comparison, "bound": self.bound}
+
+    def text(self) -> str:
+        return against.table(self.comparison, self.basis)
+
+    def tell(self, progress: Progress) -> None:
+        for sentence in against.sentences(self.bound) if self.bound is not None else ():
+            progress.line(sentence)
+
+    def write(self, folder: Path, progress: Progress) -> list[str]:
+        """`comparison.html` in the folder of results; a clause where it could not be written."""
+        from app.exports import comparison_html
+
+        path = folder / "comparison.html"
+        try:
+            write_atomically(path, comparison_html.render(self.comparison, self.basis))
+        except OSError as error:
+            return [f"{path}: cannot be written: {error.strerror or error}"]
+        progress.line(f"wrote {path}")
+        return []
+
+
+def confirm(plan: Plan, trusted: bool) -> list[str]:
+    """See to it that the code of own implementations was confirmed, `trusted` being the confirmation now.
+
+    Returns a notice for each that cannot be remembered. Raises `CommandError` before anything is run.
+    """
+    introduce(plan.own)
+    trust = Trust()
+    unknown = trust.missing(plan.own)
+    if not trusted and unknown:
+        named = "; ".join(
+            f"{file.path} ({file.size_bytes:,} bytes, SHA-256 {file.sha256[:16]}…)" for file in unknown
+        )
+        raise CommandError(
+            INPUT,
+            f"{named}: is code that was not confirmed yet, or was changed since. Read it, then run this again "
+            "with --trust: it will run on this machine with your rights",
+        )
+    return [notice for file in unknown if (notice := trust.confirm(file))]
 
 
 def write_all(recording: Recording, folder: Path, progress: Progress) -> list[str]:
@@ -73,7 +158,10 @@ def write_all(recording: Recording, folder: Path, progress: Progress) -> list[st
         except OSError as error:
             unwritten.append(f"{path}: cannot be written: {error.strerror or error}")
     try:
-        for path in chrome_trace.write_all(recording, folder / "traces"):
+        paths = list(chrome_trace.write_all(recording, folder / "traces"))
+        if len(paths) > TRACES_NAMED:
+            progress.line(f"wrote {folder / 'traces'} ({len(paths)} traces)")
+        for path in paths if len(paths) <= TRACES_NAMED else ():
             progress.line(f"wrote {path}")
     except chrome_trace.TraceExportError as error:
         unwritten.append(str(error).rstrip("."))
@@ -87,55 +175,6 @@ def exit_code(recording: Recording) -> int:
     if recording.build.state == "failed" or not any(record.series for record in recording.records):
         return MISSING
     return OK
-
-
-def _measure(plan: Plan, recording: Recording, progress: Progress) -> bool:
-    """Measure into `recording`; False where it was given up, since its workers died again and again."""
-    supervisor = Supervisor()
-    excluded: dict[str, str] = {}
-    careful = False
-    generation = 0
-    done = 0
-    while not recording.finished:
-        with WorkerProcess() as worker:
-            progress.status("loading torch")
-            while (message := worker.next()) is not None:
-                before = recording.finished
-                recording.apply(message)
-                progress.message(message, recording)
-                if isinstance(message, m.Ready):
-                    plan = _on_devices(plan, message)
-                    generation += 1
-                    start = m.Start(
-                        generation, plan, careful=careful, excluded=dict(excluded), first_workload=done
-                    )
-                    recording.begin(start)
-                    worker.send(start)
-                elif isinstance(message, m.Fatal):
-                    raise CommandError(MISSING, message.sentence)
-                elif isinstance(message, m.WorkloadDone) and message.generation == generation:
-                    done = message.workload + 1
-                if recording.finished and not before:
-                    return True
-            recording.build.abandoned()
-            decision = supervisor.worker_died(worker.exit_status, recording.active)
-            if recording.environment is None and not decision.restart:
-                last = next(iter(reversed(worker.stderr_lines)), "")
-                raise CommandError(MISSING, f"the worker {describe_exit(worker.exit_status)}: {last}")
-        progress.line(f"warning: {decision.sentence}")
-        careful = decision.careful
-        if decision.blamed is not None:
-            excluded[decision.blamed] = decision.sentence
-        if not decision.restart:
-            recording.finished = True
-    return False
-
-
-def _on_devices(plan: Plan, ready: m.Ready) -> Plan:
-    try:
-        return on_devices(plan, ready.environment)
-    except DeviceError as error:
-        raise CommandError(MISSING, str(error)) from None
 
 
 def _make_folder(folder: Path) -> None:

@@ -10,8 +10,10 @@ import threading
 from collections import deque
 from types import TracebackType
 
+from app.commands.exits import INPUT, CommandError
 from app.core import messages as m
 from app.core.launch import command
+from app.core.trust import Trust
 
 QUIT_S = 3.0
 
@@ -56,7 +58,14 @@ class WorkerProcess:
         return self._process.wait()
 
     def send(self, message: m.Command) -> None:
-        """Send a command; to a worker that has died this does nothing, `next` tells of that."""
+        """Send a command; to a worker that has died this does nothing, `next` tells of that.
+
+        Whatever a plan came from, a file included: one with code that nobody confirmed is not sent.
+        """
+        if isinstance(message, m.Start):
+            unknown = ", ".join(file.path for file in Trust().missing(message.plan.own))
+            if unknown:
+                raise CommandError(INPUT, f"{unknown}: is code that was not confirmed; run it with --trust")
         assert self._process.stdin is not None
         line = m.encode(message)
         try:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Literal
 
 import msgspec
 
-Shape = Literal["circle", "diamond", "square", "plus", "hexagon", "triangle", "cross"]
+from app.core.own import OwnFile, file_title, is_own
+
+Shape = Literal[
+    "circle", "diamond", "square", "plus", "hexagon", "triangle", "cross",
+    "ring", "hollow-diamond", "hollow-square", "hollow-triangle",
+]  # fmt: skip
 
 TWIN = "@twin"
 """The baseline once more, hidden, in the same rounds: its ratio to the baseline is the noise floor."""
@@ -17,9 +23,19 @@ def twin_of(baseline: str) -> str:
     return f"{TWIN}:{baseline}"
 
 
+BESIDE = "@beside:"
+"""Before an own implementation's id: the baseline in that one's process, hidden. The speed-up of what runs in
+another process is held against it."""
+
+
+def beside_of(baseline: str, implementation: str) -> str:
+    """The name under which a recording files the baseline as it ran in an own implementation's process."""
+    return f"{BESIDE}{baseline}:{implementation}"
+
+
 def is_hidden(implementation: str) -> bool:
     """Whether a series is shown in no table or chart of its own."""
-    return implementation.startswith(TWIN)
+    return implementation.startswith((TWIN, BESIDE))
 
 
 class Contender(msgspec.Struct, frozen=True):
@@ -104,9 +120,44 @@ DEFAULT_CONTENDERS = ("native", "mha", "sdpa", "extension-aten", "extension-fuse
 """What a window starts with: torch.compile takes 5 to 30 s to prepare and is asked for by hand."""
 
 
+OWN_MARKS: tuple[tuple[str, str, Shape], ...] = (
+    ("#D55E00", "#D55E00", "cross"),
+    ("#CC79A7", "#B0538A", "hollow-diamond"),
+    ("#009E73", "#00875F", "hollow-square"),
+    ("#56B4E9", "#0072B2", "hollow-triangle"),
+    ("#E69F00", "#B87800", "ring"),
+)
+"""Colours [dark, light] and shape of a user's own implementations, in the order in which they appear. The
+first has a colour of its own; further ones reuse colours with hollow shapes."""
+
+_own: dict[str, Contender] = {}
+
+
+def introduce(files: Iterable[OwnFile]) -> None:
+    """Let `contender` know these own implementations in this process: what a plan or a recording names.
+
+    Their marks are given in the order of introduction and kept.
+    """
+    for file in files:
+        if file.id in _own or not is_own(file.id):
+            continue
+        titles = {entry.title for entry in (*CONTENDERS.values(), *_own.values())}
+        title = file.title
+        for suffix in (file.name, file.sha256[:8]):
+            if title in titles:
+                title = f"{file.title} ({suffix})"
+        dark, light, shape = OWN_MARKS[len(_own) % len(OWN_MARKS)]
+        short = title if len(title) <= 14 else file.name
+        _own[file.id] = Contender(
+            file.id, title, short if len(short) <= 18 else f"{short[:17]}…", dark, light, shape,
+            f"your own, from {file.path}",
+        )  # fmt: skip
+
+
 def contender(implementation: str) -> Contender:
     """The catalog's entry, or a neutral one for an id that an older or newer version recorded."""
-    known = CONTENDERS.get(implementation)
+    known = CONTENDERS.get(implementation) or _own.get(implementation)
     if known is not None:
         return known
-    return Contender(implementation, implementation, implementation, "#D55E00", "#D55E00", "cross", "")
+    title = file_title(implementation) if is_own(implementation) else implementation
+    return Contender(implementation, title, title, *OWN_MARKS[0], "")

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal
 
 import msgspec
 import numpy as np
 
+from app.core.measurements import Standing, StoppedBecause
 from app.core.statistics import Array, SpeedUp, half_width, median_interval
-
-StoppedBecause = Literal["target_ci", "max_seconds", "drift", "no_contender"]
 
 REASONS: dict[str, str] = {
     "target_ci": "every speed-up is known as well as was asked",
@@ -72,25 +70,6 @@ def moved(ratios: Array) -> tuple[float, float] | None:
     if not apart or abs(late.median - early.median) <= MOVED * early.median:
         return None
     return early.median, late.median
-
-
-class Standing(msgspec.Struct, frozen=True):
-    """Where measuring stands: why it may stop, or how far it has come.
-
-    `precision` is the widest interval's half-width as a share of its speed-up; null while one has no interval.
-    """
-
-    stop: StoppedBecause | None
-    precision: float | None
-    target: float
-    spent_s: float
-    limit_s: float
-
-    @property
-    def share(self) -> float:
-        """How much of the way is behind, from 0 to 1: evidence grows with time, an interval's width with its root."""
-        known = 0.0 if not self.precision else min(1.0, (self.target / self.precision) ** 2)
-        return max(known, min(1.0, self.spent_s / self.limit_s))
 
 
 def standing(

@@ -54,6 +54,7 @@ def checks(
         found.append(_threads(environment))
         found.append(_denormals(environment))
         found += _memory(environment, telemetry)
+        found += _peaks(environment)
     if build is not None:
         found.append(_extension(build))
     recent = _recent(telemetry)
@@ -140,6 +141,16 @@ def _memory(environment: Environment, telemetry: Sequence[Telemetry]) -> list[Ch
             Check("memory", "Memory", "warning", found, "Close other programs, or choose smaller shapes.")
         ]
     return [Check("memory", "Memory", "ok", found)]
+
+
+def _peaks(environment: Environment) -> list[Check]:
+    if not environment.peaks:
+        action = "Look at the Roofline, or run doctor --peaks."
+        return [Check("peaks", "Peaks", "optional", "compute and memory are not measured yet", action)]
+    return [
+        Check(f"peaks-{one.device}-{one.dtype}", "Peaks", "ok", f"{one.sentence}, measured {one.when}")
+        for one in environment.peaks
+    ]
 
 
 def _extension(build: BuildState) -> Check:

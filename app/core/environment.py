@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from app.core.peaks import Peaks
+
 
 class Device(msgspec.Struct, frozen=True):
     """Something to run on. An unusable one carries the reason and the way out."""
@@ -19,6 +21,8 @@ class Device(msgspec.Struct, frozen=True):
     total_bytes: int | None = None
     free_bytes: int | None = None
     capability: tuple[int, int] | None = None
+    cache_bytes: int | None = None
+    """What the last cache before its memory holds."""
 
 
 class Environment(msgspec.Struct, frozen=True):
@@ -44,6 +48,8 @@ class Environment(msgspec.Struct, frozen=True):
     denormals_flushed: bool | None = None
     freed_memory_kept: bool | None = None
     """Whether the sampler's allocator keeps freed memory, so that no call pays for getting it anew."""
+    peaks: tuple[Peaks, ...] = ()
+    """What was measured of these devices' compute and memory ceilings, at any time before."""
 
 
 MOVES: dict[str, str] = {
@@ -72,7 +78,8 @@ class Difference(msgspec.Struct, frozen=True):
 
 def differences(ours: Environment, theirs: Environment) -> tuple[Difference, ...]:
     """Fields in which two environments differ, the ones that can move a figure first."""
-    names = [info.name for info in msgspec.structs.fields(Environment)]
+    # When and how well the peaks were measured is no property of the machine.
+    names = [info.name for info in msgspec.structs.fields(Environment) if info.name != "peaks"]
     names.sort(key=lambda name: name not in MOVES)
     found = []
     for name in names:

@@ -10,9 +10,9 @@ from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 
-from app.core.criteria import Standing, StoppedBecause
 from app.core.environment import Environment
-from app.core.measurements import Accuracy, Counts, Memory, State
+from app.core.measurements import Accuracy, Counts, Memory, Standing, State, StoppedBecause
+from app.core.peaks import Peaks
 from app.core.plan import Plan
 
 PROTOCOL = 1
@@ -66,11 +66,24 @@ class CancelBuild(_Tagged, frozen=True):
     pass
 
 
+class MeasurePeaks(_Tagged, frozen=True):
+    """Measure the compute and memory peaks of a device now, or as soon as nothing disturbs.
+
+    `device` is made out ("cpu" or "cuda:N"). `threads`: 0 leaves torch's own choice. Answered by
+    `PeaksMeasured` or `PeaksRefused`. What is known already is answered at once, unless `again`.
+    """
+
+    device: str
+    dtype: str
+    threads: int = 0
+    again: bool = False
+
+
 class Shutdown(_Tagged, frozen=True):
     pass
 
 
-Command = Start | Pause | Resume | Profile | Build | CancelBuild | Shutdown
+Command = Start | Pause | Resume | Profile | Build | CancelBuild | MeasurePeaks | Shutdown
 
 # ---- from the worker -----------------------------------------------------------------------------------
 
@@ -147,7 +160,10 @@ class Samples(_Tagged, frozen=True):
 
 
 class Counted(_Tagged, frozen=True):
-    """Counts from a profiled pass in process `pid`, and its trace as gzipped Chrome JSON."""
+    """Counts from a profiled pass in process `pid`, and its trace as gzipped Chrome JSON.
+
+    `profiled_seconds`: median wall time of a call under the profiler, of several where time allowed.
+    """
 
     generation: int
     workload: int
@@ -197,6 +213,25 @@ class Notice(_Tagged, frozen=True):
     level: Literal["info", "warning", "error"]
     text: str
     at_s: float
+
+
+class PeaksStarted(_Tagged, frozen=True):
+    """The peaks of a device are being measured: nothing is sampled for about three seconds."""
+
+    device: str
+    dtype: str
+
+
+class PeaksMeasured(_Tagged, frozen=True):
+    peaks: Peaks
+
+
+class PeaksRefused(_Tagged, frozen=True):
+    """No peaks: why, as a sentence."""
+
+    device: str
+    dtype: str
+    reason: str
 
 
 class Telemetry(_Tagged, frozen=True):
@@ -310,6 +345,9 @@ Message = (
     | WorkloadDone
     | RunDone
     | Notice
+    | PeaksStarted
+    | PeaksMeasured
+    | PeaksRefused
     | Telemetry
     | BuildKey
     | BuildStep

@@ -6,7 +6,7 @@ import itertools
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
@@ -14,6 +14,7 @@ from msgspec import Meta
 from app.core.catalog import CONTENDERS, DEFAULT_CONTENDERS
 from app.core.environment import Device, Environment
 from app.core.fields import Field, FieldError, UnknownKeyError, fields_of, read_struct, shorten
+from app.core.own import OwnFile, OwnFileError, examine
 from app.core.workload import Workload
 
 if sys.version_info >= (3, 11):
@@ -27,6 +28,9 @@ MAX_WORKLOADS = 10_000
 
 class ProfileError(ValueError):
     """A profile, or a flag that changes one, is at fault: file, key, value and what was expected."""
+
+
+Cache = Literal["warm", "cold"]
 
 
 class Measure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -52,12 +56,29 @@ class Measure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         int,
         Meta(ge=0, le=1024, title="Threads", description="torch's intra-op threads; 0 leaves its own choice"),
     ] = 0
+    cache: Annotated[
+        Cache,
+        Meta(
+            title="Cache",
+            description=(
+                "warm: blocks of calls in a row, each finds its data where the one before left it; "
+                "cold: a single call per block, after the last-level cache was flushed outside what is timed"
+            ),
+        ),
+    ] = "warm"
     counts: Annotated[
         bool, Meta(title="Counts", description="count calls in profiled passes, after the latency is known")
     ] = True
     accuracy: Annotated[
         bool, Meta(title="Accuracy", description="hold outputs and gradients against float64 first")
     ] = True
+    roofline: Annotated[
+        bool,
+        Meta(
+            title="Roofline",
+            description="measure the device's compute and memory peaks first, where they are not known yet",
+        ),
+    ] = False
 
 
 class Skipped(msgspec.Struct, frozen=True):
@@ -68,7 +89,11 @@ class Skipped(msgspec.Struct, frozen=True):
 
 
 class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What to run. `workloads` is never empty and each of them can run."""
+    """What to run. `workloads` is never empty and each of them can run.
+
+    `own` are the user's own files among `implementations`. They are code: whoever sends a plan to a worker
+    has had each of them confirmed, and what a recording names is never run.
+    """
 
     workloads: Annotated[tuple[Workload, ...], Meta(min_length=1)]
     implementations: tuple[str, ...] = DEFAULT_CONTENDERS
@@ -77,13 +102,17 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     title: str = "Untitled"
     about: str = ""
     skipped: tuple[Skipped, ...] = ()
+    own: tuple[OwnFile, ...] = ()
 
 
 TOP_LEVEL = ("title", "about", "baseline", "implementations", "workload", "sweep", "measure")
 
 
-def read_profile(path: Path, overrides: Sequence[str] = ()) -> Plan:
+def read_profile(path: Path, overrides: Sequence[str] = (), added: Sequence[Path] = ()) -> Plan:
     """Read a profile and apply `--set` flags such as `workload.seq_len=128`.
+
+    `added` are own implementations beside the profile's. Those that the profile names are relative to its
+    own folder, those of a flag to the current one. They are read, never run.
 
     Raises `ProfileError` with one sentence that names the place.
     """
@@ -112,13 +141,17 @@ def read_profile(path: Path, overrides: Sequence[str] = ()) -> Plan:
         raise ProfileError(f"{name}: is not valid TOML: {shorten(str(error), 120)}") from None
     for flag in overrides:
         apply_override(document, flag)
-    return plan_from(document, name)
+    for extra in added:
+        names = document.setdefault("implementations", list(DEFAULT_CONTENDERS))
+        if isinstance(names, list):
+            names.append(str(extra.expanduser().absolute()))
+    return plan_from(document, name, path.absolute().parent)
 
 
-def plan_from(document: Mapping[str, Any], source: str = "profile") -> Plan:
-    """Build a plan from a parsed profile; `source` opens every error."""
+def plan_from(document: Mapping[str, Any], source: str = "profile", folder: Path | None = None) -> Plan:
+    """Build a plan from a parsed profile; `source` opens every error, `folder` is where its files lie."""
     try:
-        return _plan(document)
+        return _plan(document, folder or Path())
     except (FieldError, UnknownKeyError) as error:
         raise ProfileError(f"{source}: {error}") from None
 
@@ -136,7 +169,7 @@ def apply_override(document: dict[str, Any], flag: str) -> None:
     place = f"--set {target}"
     try:
         if not dot:
-            names = [part.strip() for part in text.split(",") if part.strip()]
+            names = [_typed(part.strip()) for part in text.split(",") if part.strip()]
             document[target] = names if target == "implementations" else text
             return
         declared = _table_fields(table, place)
@@ -214,13 +247,25 @@ def _absent(name: str, known: Mapping[str, Device]) -> Device:
     )
 
 
-def copy_as_command(workload: Workload, implementations: Sequence[str], baseline: str, profile: str) -> str:
+def copy_as_command(
+    workload: Workload,
+    implementations: Sequence[str],
+    baseline: str,
+    profile: str,
+    cache: Cache = "warm",
+    own: Sequence[OwnFile] = (),
+) -> str:
     """The command line that measures this workload without a window."""
-    changed = [f"--set implementations={','.join(implementations)}", f"--set baseline={baseline}"]
+    paths = {file.id: file.path for file in own}
+    shipped = [name for name in implementations if name not in paths]
+    changed = [f"--set implementations={','.join(shipped)}", f"--set baseline={baseline}"]
+    changed += [f"--add {quote(paths[name])}" for name in implementations if name in paths]
     for name in fields_of(Workload):
         value = getattr(workload, name)
         text = str(value).lower() if isinstance(value, bool) else str(value)
         changed.append(f"--set workload.{name}={text}")
+    if cache != "warm":
+        changed.append(f"--set measure.cache={cache}")
     return " ".join(["attnscope run", quote(profile), *changed])
 
 
@@ -241,19 +286,32 @@ def _table_fields(table: str, place: str) -> Mapping[str, Field]:
     )
 
 
-def _plan(document: Mapping[str, Any]) -> Plan:
+def _typed(name: str) -> str:
+    """A name as typed on a command line: a file is relative to the current folder, not to the profile's."""
+    return str(Path(name).expanduser().absolute()) if _names_file(name) else name
+
+
+def _names_file(name: str) -> bool:
+    return name.endswith(".py")
+
+
+def _plan(document: Mapping[str, Any], folder: Path) -> Plan:
     for key in document:
         if key not in TOP_LEVEL:
             raise UnknownKeyError(key, list(TOP_LEVEL))
     title = _text(document, "title", "Untitled")
     about = _text(document, "about", "")
     baseline = _text(document, "baseline", "native")
-    implementations = _implementations(document)
+    implementations, own = _implementations(document, folder)
     if baseline not in CONTENDERS:
-        raise FieldError("baseline", baseline, "one of " + ", ".join(CONTENDERS))
+        # The baseline and its twin run in the sampler's own process, where no user's code ever runs.
+        files = "; an own implementation cannot be the baseline" if _names_file(baseline) else ""
+        raise FieldError("baseline", baseline, "one of " + ", ".join(CONTENDERS) + files)
     if baseline not in implementations:
         raise FieldError(
-            "baseline", baseline, "one of the implementations listed: " + ", ".join(implementations)
+            "baseline",
+            baseline,
+            "one of the implementations listed: " + ", ".join(n for n in implementations if n in CONTENDERS),
         )
     measure = read_struct(Measure, document.get("measure", {}), "measure")
     workload = read_struct(Workload, document.get("workload", {}), "workload")
@@ -266,6 +324,7 @@ def _plan(document: Mapping[str, Any]) -> Plan:
         title=title,
         about=about,
         skipped=skipped,
+        own=own,
     )
 
 
@@ -287,15 +346,35 @@ def _is_text(value: str) -> bool:
     return True
 
 
-def _implementations(document: Mapping[str, Any]) -> tuple[str, ...]:
+def _implementations(
+    document: Mapping[str, Any], folder: Path
+) -> tuple[tuple[str, ...], tuple[OwnFile, ...]]:
     names = document.get("implementations", list(DEFAULT_CONTENDERS))
-    expected = "a list of one or more of " + ", ".join(CONTENDERS)
+    expected = "a list of one or more of " + ", ".join(CONTENDERS) + ', or of files such as "./mine.py"'
     if not isinstance(names, list) or not names:
         raise FieldError("implementations", names, expected)
+    own: dict[str, OwnFile] = {}
+    ids = []
     for index, name in enumerate(names):
-        if not isinstance(name, str) or name not in CONTENDERS:
-            raise FieldError(f"implementations[{index}]", name, expected)
-    return tuple(dict.fromkeys(names))
+        place = f"implementations[{index}]"
+        if isinstance(name, str) and _names_file(name):
+            file = _own_file(name, folder, place)
+            own[file.id] = file
+            ids.append(file.id)
+        elif isinstance(name, str) and name in CONTENDERS:
+            ids.append(name)
+        else:
+            raise FieldError(place, name, expected)
+    return tuple(dict.fromkeys(ids)), tuple(own.values())
+
+
+def _own_file(name: str, folder: Path, place: str) -> OwnFile:
+    if not _is_text(name):
+        raise FieldError(place, name, "text in UTF-8")
+    try:
+        return examine(folder / Path(name).expanduser()).file
+    except OwnFileError as error:
+        raise FieldError(place, name, f"a Python file that can be read: {error}") from None
 
 
 def _sweep(axes: object, workload: Workload) -> tuple[tuple[Workload, ...], tuple[Skipped, ...]]:

@@ -8,12 +8,12 @@ import msgspec
 
 from app.core import messages as m
 from app.core.build import BuildState
-from app.core.catalog import CONTENDERS, TWIN, twin_of
-from app.core.criteria import Standing
+from app.core.catalog import BESIDE, CONTENDERS, TWIN, beside_of, introduce, twin_of
 from app.core.disturbance import Strain, strain_of
 from app.core.environment import Environment
-from app.core.measurements import Accuracy, Counts, Memory, State
-from app.core.plan import Plan
+from app.core.measurements import Accuracy, Counts, Memory, Standing, State
+from app.core.peaks import merged
+from app.core.plan import Cache, Plan
 from app.core.series import Series
 from app.core.workload import Workload
 
@@ -41,8 +41,10 @@ class Event(msgspec.Struct, frozen=True):
 class WorkloadRecord:
     """What was measured of one workload, by contender."""
 
-    def __init__(self, workload: Workload) -> None:
+    def __init__(self, workload: Workload, cache: Cache = "warm") -> None:
         self.workload = workload
+        self.cache: Cache = cache
+        """What the samples found in the caches. Cold and warm ones never share a record."""
         self.series: dict[str, Series] = {}
         self.status: dict[str, Status] = {}
         self.counts: dict[str, Counts] = {}
@@ -50,6 +52,7 @@ class WorkloadRecord:
         self.memory: dict[str, Memory] = {}
         self.accuracy: dict[str, Accuracy] = {}
         self.profiled_seconds: dict[str, float] = {}
+        """Of a call under the profiler, the median of several: what it costs to be counted."""
         self.traces_gz: dict[str, bytes] = {}
         self.sampler_pids: set[int] = set()
         self.profiler_pids: set[int] = set()
@@ -64,6 +67,11 @@ class WorkloadRecord:
         self._last_round = -1
 
     @property
+    def label(self) -> str:
+        """The workload's name, and the cache's state where it is not the usual one."""
+        return f"{self.workload.label}, cold cache" if self.cache == "cold" else self.workload.label
+
+    @property
     def rounds(self) -> int:
         """How many rounds were begun, disturbed ones included."""
         return self._last_round + 1
@@ -72,7 +80,7 @@ class WorkloadRecord:
         """Append a batch. A new generation or worker starts counting at 0 again; the record goes on.
 
         The hidden twin is filed under the baseline that it repeats, so that a later change of the
-        baseline cannot pair it with another.
+        baseline cannot pair it with another; so is the baseline in an own implementation's process.
         """
         source = (batch.generation, batch.pid)
         if source != self._source:
@@ -83,6 +91,8 @@ class WorkloadRecord:
             name = batch.implementations[sample.implementation]
             if name == TWIN:
                 name = twin_of(baseline)
+            elif name.startswith(BESIDE):
+                name = beside_of(baseline, name.removeprefix(BESIDE))
             number = self._offset + sample.round
             self._last_round = max(self._last_round, number)
             self.series.setdefault(name, Series()).append(sample, number)
@@ -120,38 +130,46 @@ class Recording:
     def __init__(self) -> None:
         self.environment: Environment | None = None
         self.plan: Plan | None = None
+        self.sweep: Plan | None = None
+        """The plan of several workloads that was measured last; live measuring leaves it as it is."""
         self.records: list[WorkloadRecord] = []
         self.build = BuildState()
         self.telemetry: list[m.Telemetry] = []
         self.strains: list[Strain] = []
         self.events: list[Event] = []
         self.notices: list[m.Notice] = []
+        self.faults: list[str] = []
+        """What of the file that this came from is damaged or missing, a clause each."""
         self.fatal: m.Fatal | None = None
+        self.peaks_state: m.PeaksStarted | m.PeaksMeasured | m.PeaksRefused | None = None
+        """The last that was heard of measuring the device's peaks."""
         self.generation = -1
         self.finished = False
         self.active: m.Active | None = None
         self._cells: dict[Cell, WorkloadRecord] = {}
+        self._shown: WorkloadRecord | None = None
         self._told: Environment | None = None
         self._is_replaced = False
         """The worker holds an older build than the latest: it ends, and its last words are not of this one."""
 
     @property
     def current(self) -> WorkloadRecord | None:
-        """The record that samples go to now, in live mode the one shown."""
-        return self._cells.get(Cell(self.generation, 0))
+        """The record that is shown: the one that samples go to now, unless `show` named another."""
+        return self._shown or self._cells.get(Cell(self.generation, 0))
 
     @property
     def sample_count(self) -> int:
         return sum(len(series) for record in self.records for series in record.series.values())
 
-    def record_for(self, workload: Workload) -> WorkloadRecord | None:
-        return next((record for record in self.records if record.workload == workload), None)
+    def record_for(self, workload: Workload, cache: Cache = "warm") -> WorkloadRecord | None:
+        wanted = (workload, cache)
+        return next((record for record in self.records if (record.workload, record.cache) == wanted), None)
 
-    def add_record(self, workload: Workload) -> WorkloadRecord:
+    def add_record(self, workload: Workload, cache: Cache = "warm") -> WorkloadRecord:
         """The record of a workload, made if there is none yet."""
-        record = self.record_for(workload)
+        record = self.record_for(workload, cache)
         if record is None:
-            record = WorkloadRecord(workload)
+            record = WorkloadRecord(workload, cache)
             record.strains = self.strains
             self.records.append(record)
         return record
@@ -165,14 +183,31 @@ class Recording:
         """A `Start` went out: messages of its generation belong to its plan from here on."""
         self.generation = start.generation
         self.plan = start.plan
+        introduce(start.plan.own)
         self.finished = False
         self.active = None
         self._is_replaced = False
+        self._shown = None
+        if len(start.plan.workloads) > 1:
+            self.sweep = start.plan
         self._complete_environment()
+        # Only the newest generation's are looked up; a sweep of hours starts many.
+        self._cells = {}
+        cache = start.plan.measure.cache
+        known = {(record.workload, record.cache): record for record in self.records}
         for index, workload in enumerate(start.plan.workloads):
-            record = self.add_record(workload)
+            record = known.get((workload, cache))
+            if record is None:
+                record = WorkloadRecord(workload, cache)
+                record.strains = self.strains
+                self.records.append(record)
             self._cells[Cell(start.generation, index)] = record
+            if index < start.first_workload:
+                # Done by an earlier start: what became of it stays.
+                continue
             record.version += 1
+            if not start.live:
+                record.stopped_because = None
             if start.anew:
                 record.forget()
             for name in start.plan.implementations:
@@ -204,7 +239,19 @@ class Recording:
             del self.notices[:-NOTICES_KEPT]
         elif isinstance(message, m.Fatal):
             self.fatal = message
+        elif isinstance(message, (m.PeaksStarted, m.PeaksMeasured, m.PeaksRefused)):
+            self._apply_peaks(message)
         return True
+
+    def _apply_peaks(self, message: m.PeaksStarted | m.PeaksMeasured | m.PeaksRefused) -> None:
+        self.peaks_state = message
+        if isinstance(message, m.PeaksMeasured):
+            # The worker's own telling is what the environment is completed from at the next start.
+            told, known = self._told, self.environment
+            if told is not None:
+                self._told = msgspec.structs.replace(told, peaks=merged(told.peaks, message.peaks))
+            if known is not None:
+                self.environment = msgspec.structs.replace(known, peaks=merged(known.peaks, message.peaks))
 
     def _complete_environment(self) -> None:
         """What a worker tells of its machine before it knows the plan, with what the run changed of it."""
@@ -216,9 +263,9 @@ class Recording:
         )
 
     def show(self, record: WorkloadRecord) -> None:
-        """Make one of the records the current one."""
+        """Make one of the records the current one, until the next `begin`. Samples go where they went."""
         self.generation = max(self.generation, 0)
-        self._cells[Cell(self.generation, 0)] = record
+        self._shown = record
 
     def show_latest(self) -> None:
         """Make the record of the last `Start` the current one, as it was when the session ended."""
@@ -274,9 +321,9 @@ class Recording:
         self._is_replaced = message.needs_new_worker
         self._complete_environment()
         if before is not None and before != message.key:
-            self._set_aside(before)
+            self.set_aside(before)
 
-    def _set_aside(self, key: str) -> None:
+    def set_aside(self, key: str) -> None:
         """Keep what an older build measured beside the new one's, under a name that says so."""
         for record in self.records:
             record.version += 1

@@ -7,9 +7,13 @@ import signal
 import msgspec
 
 from app.core.messages import Active
+from app.core.workload import Workload
 
 MAX_DEATHS = 5
 """Deaths of one session that nothing explains, after which going on would only repeat them."""
+
+MAX_BLAMED_WORKLOADS = 3
+"""After ending the worker in so many, a contender is not tried in the others any more."""
 
 FAULTS = ("SIGSEGV", "SIGABRT", "SIGBUS", "SIGFPE", "SIGILL")
 
@@ -48,6 +52,31 @@ class Supervisor:
         if self._unexplained > MAX_DEATHS:
             return Decision(False, False, None, f"the worker {how}, for the {self._unexplained}th time")
         return Decision(True, True, None, f"the worker {how}; it was restarted")
+
+
+class Exclusions:
+    """Contenders that ended a worker: each must not run again where it did, nor, after the third time, at all.
+
+    A workload that is too large for a contender says nothing of the smaller ones after it.
+    """
+
+    def __init__(self) -> None:
+        self._reasons: dict[str, dict[Workload, str]] = {}
+
+    def blame(self, implementation: str, workload: Workload, reason: str) -> None:
+        self._reasons.setdefault(implementation, {})[workload] = reason
+
+    def at(self, workload: Workload) -> dict[str, str]:
+        """Who must not run in this workload, and why."""
+        found = {}
+        for name, reasons in self._reasons.items():
+            if workload in reasons:
+                found[name] = reasons[workload]
+            elif len(reasons) >= MAX_BLAMED_WORKLOADS:
+                found[name] = (
+                    f"it ended the worker in {len(reasons)} workloads; {next(reversed(reasons.values()))}"
+                )
+        return found
 
 
 def is_fault(exit_status: int) -> bool:

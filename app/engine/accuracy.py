@@ -16,13 +16,11 @@ import msgspec
 import torch
 from torch import Tensor
 
-from app.core.measurements import BEYOND, Accuracy, TensorError
+from app.core.measurements import BEYOND, Accuracy, TensorError, factor_of
 from app.core.workload import Workload
 from app.engine.implementations import native
 from app.engine.inputs import PARTS, Forward, Inputs, on_batch_slice
 
-OUTPUT_FACTOR = 2.0
-GRADIENT_FACTOR = 3.0
 MAX_BYTES = 1 << 30
 MAX_FLOPS = 4e10
 LIVE_FLOPS = 6e9
@@ -34,11 +32,27 @@ Prepare = Callable[[Workload, Inputs], Forward]
 
 @dataclass(frozen=True)
 class Reference:
-    """The exact values [float64, on the CPU] on `inputs`, and native's largest absolute error of each."""
+    """The exact values [float64, on the CPU] on `inputs`, and native's own errors.
+
+    `checked_batch`: how many sequences `inputs` hold where the workload has more; None: all of them.
+    """
 
     inputs: Inputs
     exact: Tensors
-    native_max_abs: dict[str, float]
+    native: dict[str, _Errors]
+    checked_batch: int | None = None
+    seed: int | None = None
+
+
+@dataclass(frozen=True)
+class _Errors:
+    """Of one tensor; all but the first null where there is nothing to divide by."""
+
+    max_abs: float
+    rel_l2: float | None = None
+    cosine: float | None = None
+    one_minus_cosine: float | None = None
+    bias: float | None = None
 
 
 def checked_batch(workload: Workload, max_flops: float = MAX_FLOPS) -> int:
@@ -73,11 +87,24 @@ def run_once(prepare: Prepare, inputs: Inputs) -> Tensors:
     return found
 
 
-def make_reference(inputs: Inputs) -> Reference:
-    """The float64 values for `inputs`, and how far native at `inputs`' precision is from them."""
+def make_reference(inputs: Inputs, whole_batch: int | None = None, seed: int | None = None) -> Reference:
+    """The float64 values for `inputs`, and how far native at `inputs`' precision is from them.
+
+    `whole_batch` is the workload's, of which `inputs` may be a slice; `seed` what they were drawn with.
+    """
     exact = _exact(inputs)
     measured = run_once(native.prepare, inputs)
-    return Reference(inputs, exact, {name: _max_abs(measured[name] - value) for name, value in exact.items()})
+    batch = inputs.workload.batch
+    return Reference(
+        inputs,
+        exact,
+        {
+            name: _errors(measured[name], value, _is_zero(name, inputs.workload))
+            for name, value in exact.items()
+        },
+        checked_batch=None if whole_batch in (None, batch) else batch,
+        seed=seed,
+    )
 
 
 def compare(measured: Tensors, reference: Reference) -> Accuracy:
@@ -88,10 +115,20 @@ def compare(measured: Tensors, reference: Reference) -> Accuracy:
         scale = reference.exact[_summed_in(name, reference.inputs.workload)]
         # Below the normal numbers, which float16 reaches soon, the unit shrinks no further.
         unit = info.eps * max(_max_abs(scale), info.tiny)
-        factor = OUTPUT_FACTOR if name == "output" else GRADIENT_FACTOR
-        bound = min(BEYOND, factor * max(reference.native_max_abs[name], unit))
-        tensors[name] = _error(measured.get(name), exact, reference.native_max_abs[name], bound)
-    return Accuracy(ok=all(tensor.ok for tensor in tensors.values()), tensors=tensors)
+        bound = min(BEYOND, factor_of(name) * max(reference.native[name].max_abs, unit))
+        is_zero = _is_zero(name, reference.inputs.workload)
+        tensors[name] = _judged(measured.get(name), exact, reference.native[name], bound, unit, is_zero)
+    return Accuracy(
+        ok=all(tensor.ok for tensor in tensors.values()),
+        tensors=tensors,
+        checked_batch=reference.checked_batch,
+        seed=reference.seed,
+    )
+
+
+def _is_zero(name: str, workload: Workload) -> bool:
+    """Whether a tensor is zero in exact arithmetic, being a sum of terms that cancel out."""
+    return _summed_in(name, workload) != name
 
 
 def _summed_in(name: str, workload: Workload) -> str:
@@ -172,24 +209,46 @@ def _flips(workload: Workload) -> tuple[Tensor, Tensor]:
     return across, within
 
 
-def _error(measured: Tensor | None, exact: Tensor, native_max_abs: float, bound: float) -> TensorError:
-    if measured is None or measured.shape != exact.shape:
-        return TensorError(BEYOND, native_max_abs, bound, ok=False)
-    difference = measured - exact
-    max_abs = _max_abs(difference)
-    norm, own_norm = float(exact.norm()), float(measured.norm())
-    cosine = None
-    if norm > 0 and own_norm > 0 and math.isfinite(own_norm):
-        # Normalised first: the product of two small norms may be zero.
-        cosine = float(torch.dot((measured / own_norm).flatten(), (exact / norm).flatten()))
+def _judged(
+    measured: Tensor | None, exact: Tensor, of_native: _Errors, bound: float, unit: float, is_zero: bool
+) -> TensorError:
+    # Another shape has no difference to it: nothing is measured but that it is wrong.
+    comparable = measured is not None and measured.shape == exact.shape
+    found = _errors(measured, exact, is_zero) if comparable and measured is not None else _Errors(BEYOND)
     return TensorError(
-        max_abs=max_abs,
-        native_max_abs=native_max_abs,
+        max_abs=found.max_abs,
+        native_max_abs=of_native.max_abs,
         bound=bound,
         # Where native gave no number either, being as bad is not being right.
-        ok=max_abs <= bound and max_abs < BEYOND,
+        ok=found.max_abs <= bound and found.max_abs < BEYOND,
+        rel_l2=found.rel_l2,
+        cosine=found.cosine,
+        bias=found.bias,
+        one_minus_cosine=found.one_minus_cosine,
+        native_rel_l2=of_native.rel_l2,
+        native_one_minus_cosine=of_native.one_minus_cosine,
+        native_bias=of_native.bias,
+        unit=unit,
+        shape=tuple(exact.shape),
+    )
+
+
+def _errors(measured: Tensor, exact: Tensor, is_zero: bool) -> _Errors:
+    """`is_zero`: the true value is, and what stands in `exact` is rounding, no measure of anything."""
+    difference = measured - exact
+    norm, own_norm = 0.0 if is_zero else float(exact.norm()), float(measured.norm())
+    cosine = apart = None
+    if norm > 0 and own_norm > 0 and math.isfinite(own_norm):
+        # Normalised first: the product of two small norms may be zero.
+        ours, theirs = (measured / own_norm).flatten(), (exact / norm).flatten()
+        cosine = _finite(float(torch.dot(ours, theirs)))
+        # Half the squared distance of unit vectors: 1 − cosine without taking two near numbers apart.
+        apart = _finite(float((ours - theirs).square().sum()) / 2)
+    return _Errors(
+        max_abs=_max_abs(difference),
         rel_l2=_finite(float(difference.norm()) / norm) if norm > 0 else None,
-        cosine=None if cosine is None else _finite(cosine),
+        cosine=cosine,
+        one_minus_cosine=apart,
         bias=_finite(float(difference.mean())) if difference.numel() else None,
     )
 

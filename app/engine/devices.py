@@ -14,7 +14,8 @@ import torch
 from app.core.compatibility import remedy, runs_on
 from app.core.environment import Device, Environment
 from app.core.version import VERSION
-from app.engine import process_state
+from app.engine import caches, process_state
+from app.engine.peaks import known_peaks
 
 DRIVER_FILE = Path("/proc/driver/nvidia/version")
 
@@ -44,6 +45,7 @@ def cpu_device() -> Device:
         detail=f"{threads} thread{'s' if threads != 1 else ''}",
         total_bytes=memory.total,
         free_bytes=memory.available,
+        cache_bytes=caches.last_level_bytes("cpu"),
     )
 
 
@@ -67,6 +69,7 @@ def environment(devices: tuple[Device, ...]) -> Environment:
         memory_bytes=psutil.virtual_memory().total,
         devices=devices,
         denormals_flushed=state.flushes_denormals,
+        peaks=known_peaks(devices),
     )
 
 
@@ -127,6 +130,7 @@ def _cuda_device(index: int) -> Device:
         total_bytes=total if total is not None else properties.total_memory,
         free_bytes=free,
         capability=capability,
+        cache_bytes=caches.last_level_bytes(name),
     )
 
 

@@ -6,11 +6,15 @@ from collections.abc import Generator
 
 import numpy as np
 
-from app.core.criteria import WARM_UP_LIMIT, Standing, StoppedBecause, moved, standing, warm_up_of
+from app.core.catalog import BESIDE
+from app.core.criteria import WARM_UP_LIMIT, moved, standing, warm_up_of
+from app.core.environment import Device
 from app.core.evidence import kept, pairs
+from app.core.measurements import Standing, StoppedBecause
 from app.core.messages import Progress, RunDone, Sample, WorkloadDone
 from app.core.series import Series
 from app.core.statistics import SpeedUp, median_interval, speed_up
+from app.core.workload import Workload
 from app.engine import accuracy
 from app.engine.lanes import Lane
 from app.engine.run import Run, Units
@@ -38,9 +42,9 @@ class HeadlessRun(Run):
                 self.bench = None
         self.shop.send(RunDone(self.start.generation))
 
-    def took(self, lane: Lane, sample: Sample) -> None:
+    def took(self, name: str, sample: Sample) -> None:
         if not sample.disturbed:
-            self._series.setdefault(lane.id, Series()).append(sample, sample.round)
+            self._series.setdefault(name, Series()).append(sample, sample.round)
 
     # ---- one workload ----------------------------------------------------------------------------------
 
@@ -54,10 +58,12 @@ class HeadlessRun(Run):
         if not self.open_bench():
             return "no_contender"
         yield 0.0
+        yield from self._know_peaks(workload, device)
         for lane in sorted(self.lanes, key=lambda lane: lane.is_slow):
             if self.admit(lane):
                 self.prepare(lane)
                 yield 0.0
+                yield from self.own.wait()
         yield from self._check_accuracy()
         while self.shop.disturbance():
             yield WAIT_S
@@ -69,12 +75,22 @@ class HeadlessRun(Run):
                 yield WAIT_S
         return reason
 
+    def _know_peaks(self, workload: Workload, device: Device) -> Units:
+        """Measure the device's peaks where the plan asks for them; known ones are only told."""
+        if not self.start.plan.measure.roofline:
+            return
+        while self.shop.disturbance():
+            yield WAIT_S
+        for _ in self.shop.measure_peaks(device, workload.dtype, self.start.plan.measure.threads):
+            yield 0.0
+
     def _check_accuracy(self) -> Units:
         bench = self.bench
         assert bench is not None
         for lane in self.ready:
-            self.inspect(lane)
-            yield 0.0
+            if not lane.inspected:
+                self.inspect(lane)
+                yield 0.0
         if not self.start.plan.measure.accuracy or not self.ready:
             return
         bench.make_reference(accuracy.MAX_FLOPS)
@@ -82,6 +98,7 @@ class HeadlessRun(Run):
         for lane in self.ready:
             self.check(lane)
             yield 0.0
+            yield from self.own.wait()
 
     def _sample_until_known(self) -> Generator[float, None, StoppedBecause]:
         measure = self.start.plan.measure
@@ -118,7 +135,8 @@ class HeadlessRun(Run):
             base = self._series.get(baseline.id, Series())
             # The noise floor must be known as well: a claim is as good as the worse of the two.
             for lane in (*rivals, self.bench.twin_of(baseline)):
-                found = pairs(base, self._series.get(lane.id, Series()), ())
+                beside = self._series.get(f"{BESIDE}{lane.id}", base)
+                found = pairs(beside, self._series.get(lane.id, Series()), ())
                 speeds.append(speed_up(found.first, found.second, None) if found.first.size else None)
                 has_moved = has_moved or (
                     found.first.size > 0 and moved(found.first / found.second) is not None

@@ -86,16 +86,24 @@ class Inputs:
 
     def gradients(self) -> dict[str, Tensor]:
         """Gradients after a step: `x` [B, S, E] and each of `PARTS`, whichever leaves they gathered in."""
-        found = {"x": _gradient(self.x, "x")}
-        if any(part.grad is not None for part in self.parts.values()):
-            return found | {name: _gradient(self.parts[name], name) for name in PARTS}
-        packed_weight = _gradient(self.layer.in_proj_weight, "in_proj_weight").chunk(3)
-        packed_bias = _gradient(self.layer.in_proj_bias, "in_proj_bias").chunk(3)
-        for letter, weight, bias in zip("qkv", packed_weight, packed_bias, strict=True):
-            found[f"{letter}_weight"], found[f"{letter}_bias"] = weight, bias
-        found["out_weight"] = _gradient(self.layer.out_proj.weight, "out_weight")
-        found["out_bias"] = _gradient(self.layer.out_proj.bias, "out_bias")
+        found = {"x": _gradient(self.x.grad, "x")}
+        packed = self._packed_gradients()
+        for name in PARTS:
+            own, shared = self.parts[name].grad, packed.get(name)
+            found[name] = _gradient(shared if own is None else own, name)
+            if own is not None and shared is not None:
+                found[name] = own + shared
         return found
+
+    def _packed_gradients(self) -> dict[str, Tensor]:
+        layer = self.layer
+        found = {"out_weight": layer.out_proj.weight.grad, "out_bias": layer.out_proj.bias.grad}
+        for kind, packed in (("weight", layer.in_proj_weight.grad), ("bias", layer.in_proj_bias.grad)):
+            if packed is not None:
+                found |= {
+                    f"{letter}_{kind}": part for letter, part in zip("qkv", packed.chunk(3), strict=True)
+                }
+        return {name: gradient for name, gradient in found.items() if gradient is not None}
 
 
 def make_inputs(workload: Workload, seed: int = 0) -> Inputs:
@@ -185,7 +193,7 @@ def on_batch_slice(inputs: Inputs, batch: int) -> Inputs:
     )
 
 
-def _gradient(leaf: Tensor, name: str) -> Tensor:
-    if leaf.grad is None:
+def _gradient(gradient: Tensor | None, name: str) -> Tensor:
+    if gradient is None:
         raise RuntimeError(f"the backward pass left no gradient for {name}")
-    return leaf.grad
+    return gradient

@@ -12,8 +12,11 @@ import torch
 from app.core.catalog import TWIN
 from app.core.measurements import Accuracy, State
 from app.core.messages import Counted
+from app.core.own import OwnFile
+from app.core.plan import Cache
 from app.core.workload import Workload
 from app.engine import accuracy, process_state, sampling
+from app.engine.caches import CacheFlush
 from app.engine.failures import Failure, explain
 from app.engine.implementations import Implementation, Registry
 from app.engine.inputs import Inputs, make_inputs
@@ -38,6 +41,8 @@ class Lane:
     to_prepare: bool = True
     call: Call | None = None
     pace: Pace = field(default_factory=lambda: Pace(1, rehearse=False))
+    turn_s: float = 0.0
+    """What a turn of an own implementation in its guest should take."""
     sampled: bool = False
     inspected: bool = False
     checked: bool = False
@@ -49,6 +54,11 @@ class Lane:
     @property
     def is_ready(self) -> bool:
         return self.state == "ready"
+
+    @property
+    def own(self) -> OwnFile | None:
+        """The user's file, for a lane that runs in a guest."""
+        return None if self.implementation is None else self.implementation.own
 
     @property
     def needs_extension(self) -> bool:
@@ -89,16 +99,19 @@ class Bench:
         notice: Callable[[str], None],
         threads: int = 0,
         seed: int = 0,
+        cache: Cache = "warm",
     ) -> None:
         self.workload = workload
         self.watch = watch
         self.threads = threads
         """0: torch's own choice."""
         self.seed = seed
+        self.cache = cache
         self.inputs: Inputs | None = None
+        self._flush: CacheFlush | None = None
         self.reference: accuracy.Reference | None = None
         self.reference_tried = False
-        self._registry = registry
+        self.registry = registry
         self._notice = notice
         self._lanes: dict[str, Lane] = {}
         self._outside = process_state.capture()
@@ -109,7 +122,7 @@ class Bench:
 
     def lane(self, name: str) -> Lane:
         if name not in self._lanes:
-            self._lanes[name] = Lane(name, self._registry.get(name))
+            self._lanes[name] = Lane(name, self.registry.get(name))
         return self._lanes[name]
 
     def twin_of(self, baseline: Lane) -> Lane:
@@ -129,6 +142,8 @@ class Bench:
             return Failure("unavailable", missing, "a smaller batch, sequence or embedding")
         try:
             with self._steady(None):
+                if self.cache == "cold":
+                    self._flush = CacheFlush(self.workload.device)
                 self.inputs = make_inputs(self.workload, self.seed)
         except Exception as error:
             return explain(error)
@@ -161,7 +176,8 @@ class Bench:
                 self.watch.synchronise()
                 denormal = has_denormals(output)
                 del output
-                lane.pace = sampling.pace_for(sampling.warm_up(lane.call, self.watch))
+                seconds = sampling.warm_up(lane.call, self.watch)
+                lane.pace = sampling.COLD if self.cache == "cold" else sampling.pace_for(seconds)
         except (Exception, SystemExit) as error:
             return self._failed(lane, error)
         if denormal:
@@ -173,9 +189,19 @@ class Bench:
         assert lane.call is not None
         try:
             with self._steady(lane):
-                return sampling.time_block(lane.call, lane.pace, self.watch)
+                return sampling.time_block(lane.call, lane.pace, self.watch, self._flush)
         except (Exception, SystemExit) as error:
             return self._failed(lane, error)
+
+    def run_up(self, lane: Lane) -> Failure | None:
+        """Call `lane` for a while, untimed: another process ran before."""
+        assert lane.call is not None
+        try:
+            with self._steady(lane):
+                sampling.run_up(lane.call, self.watch)
+        except (Exception, SystemExit) as error:
+            return self._failed(lane, error)
+        return None
 
     def inspect(self, lane: Lane) -> Failure | None:
         """Learn which way `lane` takes, and whether denormals slow it."""
@@ -210,7 +236,7 @@ class Bench:
                         "its float64 reference would take too much memory or time"
                     )
                     return
-                self.reference = accuracy.make_reference(checked)
+                self.reference = accuracy.make_reference(checked, self.workload.batch, self.seed)
         except Exception as error:
             self._notice(f"accuracy is not checked: {explain(error).reason}")
 
@@ -234,7 +260,7 @@ class Bench:
     def close(self) -> None:
         """Give the memory back, and the process its own state."""
         self._lanes.clear()
-        self.inputs = self.reference = None
+        self.inputs = self.reference = self._flush = None
         process_state.restore(self._outside)
         if self.workload.device.startswith("cuda"):
             torch.cuda.empty_cache()

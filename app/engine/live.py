@@ -64,6 +64,7 @@ class LiveRun(Run):
         assert self.bench is not None
         self._began = self.bench.watch.now()
         while True:
+            self.own.look()
             job = self._next_job()
             if job is not None:
                 job()
@@ -80,6 +81,9 @@ class LiveRun(Run):
             return
         for lane in self.lanes:
             if lane.needs_extension and lane.state in ("waiting", "unavailable"):
+                lane.again()
+            elif lane.own is not None and lane.is_ready and not self.own.is_prepared(lane, self.bench):
+                # The baseline that runs beside it is there now.
                 lane.again()
 
     def prepared_in_background(self, token: object, error: BaseException | None) -> None:
@@ -104,12 +108,14 @@ class LiveRun(Run):
 
     def _take_bench(self, workload: Workload) -> None:
         kept = self._inherited
-        threads = self.start.plan.measure.threads
-        if kept is None or kept.workload != workload or kept.threads != threads:
+        measure = self.start.plan.measure
+        asked = (workload, measure.threads, measure.cache)
+        if kept is None or (kept.workload, kept.threads, kept.cache) != asked:
             self._leave_inherited()
             self.bench = self.new_bench(workload)
         else:
             self.bench, self._inherited = kept, None
+            self.bench.registry = self.registry
             for lane in self.lanes:
                 self._keep_lane(lane)
 
@@ -117,6 +123,10 @@ class LiveRun(Run):
         """Report under this generation what is known of `lane`, or have it tried again."""
         lane.sampled = False
         lane.asked_counts = lane.counted is not None
+        assert self.bench is not None
+        if lane.own is not None and not (lane.is_ready and self.own.is_prepared(lane, self.bench)):
+            lane.again()
+            return
         if lane.id in self.start.excluded or lane.state != "ready":
             # What the background still prepares joins when it is done.
             if lane.state != "preparing" or not self.shop.background.running:

@@ -29,6 +29,9 @@ from app.engine.profiler_protocol import (
 )
 
 if TYPE_CHECKING:
+    from app.core.own import OwnFile
+    from app.core.workload import Workload
+    from app.engine.inputs import Forward, Inputs
     from app.engine.profiling import Profiler
 
 QUIET = {"KINETO_LOG_LEVEL": "6", "TORCH_CPP_LOG_LEVEL": "ERROR"}
@@ -61,29 +64,33 @@ class Child:
     def _count(self, request: CountRequest) -> CountPassed:
         import torch
 
-        from app.core.catalog import CONTENDERS
+        from app.core.catalog import contender, introduce
         from app.engine.implementations.registry import shipped
         from app.engine.inputs import make_inputs
         from app.engine.profiling import environment_facts
 
         workload = request.workload
-        implementation = shipped().get(request.implementation)
-        if implementation is None:
-            raise Refusal(f"There is no implementation {request.implementation!r} to count.")
-        if (unsupported := implementation.unsupported(workload)) is not None:
-            raise Refusal(unsupported.reason)
-        if implementation.needs == "extension":
-            self._load(request.library, request.library_key)
+        prepare: Callable[[Workload, Inputs], Forward]
+        if request.own is not None:
+            introduce((request.own,))
+            prepare = self._own(request.own)
+        else:
+            implementation = shipped().get(request.implementation)
+            if implementation is None:
+                raise Refusal(f"There is no implementation {request.implementation!r} to count.")
+            if (unsupported := implementation.unsupported(workload)) is not None:
+                raise Refusal(unsupported.reason)
+            if implementation.needs == "extension":
+                self._load(request.library, request.library_key)
+            prepare = implementation.prepare
         if request.threads:
             torch.set_num_threads(request.threads)
         inputs = make_inputs(workload, request.seed)
-        call = inputs.call(implementation.prepare(workload, inputs))
-        entry = CONTENDERS.get(request.implementation)
-        title = f"{entry.title if entry else request.implementation} · {workload.label}"
+        title = f"{contender(request.implementation).title} · {workload.label}"
         # As the sampler has it: some implementations take another path where a gradient might be wanted.
         with torch.set_grad_enabled(workload.backward):
             profiled = self._profiler.profile(
-                call,
+                inputs.call(prepare(workload, inputs)),
                 backward=workload.backward,
                 device=workload.device,
                 title=title,
@@ -102,6 +109,18 @@ class Child:
             profiled_seconds=profiled.seconds,
             trace_gz=profiled.trace_gz,
         )
+
+    @staticmethod
+    def _own(file: OwnFile) -> Callable[[Workload, Inputs], Forward]:
+        """Run a user's file: the last thing this process does."""
+        from app.engine.own.loading import OwnImplementation
+
+        # What it prints was shown when it was sampled, and may be without end.
+        null = os.open(os.devnull, os.O_WRONLY)
+        for descriptor in (1, 2):
+            os.dup2(null, descriptor)
+        os.close(null)
+        return OwnImplementation(file).prepare
 
     def _load(self, library: str | None, key: str) -> None:
         """Load the built extension, once: a process can never unload or replace one."""

@@ -56,6 +56,8 @@ class _Child:
             list(command), stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=child_environment()
         )
         self.is_ready = False
+        self.is_spent = False
+        """Whether a user's code ran in it: then nobody else is counted there."""
         self.passes = 0
         self.first_bytes: int | None = None
 
@@ -170,12 +172,16 @@ class ProfilerLink:
         assert self._current is not None
         self._was_late = False
         self._deadline = self._clock() + self._time_limit_s
+        own = self._current.own is not None
+        if self._child is not None and (self._child.is_spent or own):
+            self._retire()
         if self._child is None:
             try:
                 self._child = _Child(self._command, self._inbox, self._said, self._ended)
             except OSError as error:
                 self._finish(CountRefused(self._current.id, 0, f"the profiler does not start: {error}"))
                 return
+        self._child.is_spent = own
         # Written before it is ready: the pipe keeps it until torch is loaded.
         self._child.write(encode(self._current))
 
@@ -202,10 +208,18 @@ class ProfilerLink:
         if self._current is None or reply.id != self._current.id:
             return
         child.passes += 1
-        if child.passes >= MAX_PASSES or child.has_grown():
+        if child.is_spent:
+            self._retire()
+        elif child.passes >= MAX_PASSES or child.has_grown():
             self._child = None
             child.end()
         self._finish(reply)
+
+    def _retire(self) -> None:
+        """Let the child go; one that a user's code ran in may not go of itself."""
+        child, self._child = self._child, None
+        if child is not None:
+            child.end(kill=child.is_spent)
 
     def _ended(self, child: _Child) -> None:
         child.end()
@@ -217,7 +231,8 @@ class ProfilerLink:
             self._notice("the profiler ended; it is restarted when it is needed", "info")
             return
         how = f"took longer than {self._time_limit_s:,.0f} s" if self._was_late else _ending(child.process)
-        if self._attempt < ATTEMPTS and not self._was_late:
+        # A user's code that crashed once crashes again.
+        if self._attempt < ATTEMPTS and not self._was_late and not child.is_spent:
             self._attempt += 1
             self._notice(f"the profiler {how}; the profiler was restarted", "warning")
             self._send()

@@ -11,6 +11,7 @@ import msgspec
 
 from app.core.measurements import Counts, Memory
 from app.core.messages import encoded
+from app.core.own import OwnFile
 from app.core.workload import Workload
 
 
@@ -24,7 +25,7 @@ class CountRequest(_Tagged, frozen=True):
     `workload.device` is resolved already ("cpu" or "cuda:N", never "auto"). `library` is the built
     extension's file and `library_key` the key it was built under, where the implementation needs it. `seed`
     and `threads` are the sampler's own, so that both processes do the same work; `threads` 0 leaves torch's
-    choice.
+    choice. `own` is the file of a user's own implementation: whoever answers such a request answers no other.
     """
 
     id: int
@@ -34,6 +35,7 @@ class CountRequest(_Tagged, frozen=True):
     library_key: str = ""
     seed: int = 0
     threads: int = 0
+    own: OwnFile | None = None
 
 
 class ProfilerReady(_Tagged, frozen=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from typing import Literal
 
-from app.core.catalog import TWIN
+from app.core.catalog import BESIDE, TWIN
 from app.core.messages import (
     Active,
     Checked,
@@ -18,7 +18,9 @@ from app.core.messages import (
 )
 from app.core.workload import Workload
 from app.engine.failures import Failure
+from app.engine.implementations import Registry
 from app.engine.lanes import Bench, Lane
+from app.engine.own.lanes import Beside, OwnLanes, entries_for
 from app.engine.profiler_protocol import CountPassed, CountRefused, CountRequest
 from app.engine.sampling import Block, round_order
 from app.engine.shop import Shop
@@ -51,7 +53,17 @@ class Run:
         self.round = 0
         self._batch: list[Sample] = []
         self._batch_since = 0.0
+        self._is_cold = False
+        """Whether another process ran since the last block here."""
         self._requests: dict[int, tuple[int, str]] = {}
+        self.own = OwnLanes(
+            shop.guests,
+            self._beside,
+            shop.request_id,
+            self._own_settled,
+            self._tell_accuracy,
+            lambda text: shop.notice(text, "warning"),
+        )
 
     # ---- to be driven ----------------------------------------------------------------------------------
 
@@ -89,6 +101,7 @@ class Run:
 
     def close(self) -> None:
         """Send what is left. The bench stays, for whoever takes it over."""
+        self.own.close()
         self.flush()
 
     # ---- lanes -----------------------------------------------------------------------------------------
@@ -114,17 +127,23 @@ class Run:
     def counts_pending(self) -> bool:
         return bool(self._requests)
 
+    @property
+    def registry(self) -> Registry:
+        """The contenders that ship, and the plan's own."""
+        return self.shop.registry | entries_for(self.start.plan.own)
+
     def new_bench(self, workload: Workload) -> Bench:
         """A bench for `workload`, whose device is resolved."""
         plan = self.start.plan
         watch = self.shop.stopwatch(workload.device)
         return Bench(
             workload,
-            self.shop.registry,
+            self.registry,
             watch,
             lambda text: self.shop.notice(text, "warning"),
             plan.measure.threads,
             self.shop.seed,
+            plan.measure.cache,
         )
 
     def report(self, lane: Lane) -> None:
@@ -166,15 +185,20 @@ class Run:
             self._wait_for_extension(lane)
             return False
         else:
-            failure = self.bench.obstacle(lane)
+            failure = self.bench.obstacle(lane) or self.own.obstacle(lane)
         if failure is None:
             return True
         self._settle(lane, failure)
         return False
 
     def prepare(self, lane: Lane) -> None:
-        """Prepare `lane` here and now, and report how it ended."""
+        """Prepare `lane` here and now, and report how it ended; one in a guest settles later."""
         assert self.bench is not None
+        if lane.own is not None:
+            self.own.prepare(lane, self.bench)
+            if lane.state == "preparing":
+                self.report(lane)
+            return
         lane.state = "preparing"
         self.report(lane)
         failure = self.bench.prepare(lane, lambda step: self.announce(lane, step))  # type: ignore[arg-type]
@@ -196,12 +220,36 @@ class Run:
 
     def check(self, lane: Lane) -> None:
         assert self.bench is not None
+        if lane.own is not None:
+            self.own.check(lane, self.bench)
+            return
         self.announce(lane, "accuracy")
         failure = self.bench.check(lane)
         if failure is not None:
             self._settle(lane, failure)
-        elif lane.accuracy is not None:
+        else:
+            self._tell_accuracy(lane)
+
+    def _tell_accuracy(self, lane: Lane) -> None:
+        if lane.accuracy is not None:
             self.shop.send(Checked(self.start.generation, self.index, lane.id, lane.accuracy))
+
+    def _beside(self) -> Beside:
+        """The baseline as it runs in the guests: none while it cannot."""
+        baseline, extension = self.baseline, self.shop.extension
+        if baseline is None or baseline.implementation is None or baseline.own is not None:
+            return Beside("")
+        if not baseline.needs_extension:
+            return Beside(baseline.id)
+        if extension.state != "loaded":
+            return Beside("")
+        return Beside(baseline.id, extension.library, extension.key)
+
+    def _own_settled(self, lane: Lane, failure: Failure | None) -> None:
+        if failure is None:
+            self.report(lane)
+        else:
+            self._settle(lane, failure)
 
     def request_counts(self, lanes: Sequence[Lane]) -> None:
         assert self.bench is not None
@@ -213,6 +261,7 @@ class Run:
                 implementation=lane.id,
                 library=self.shop.extension.library if lane.needs_extension else None,
                 library_key=self.shop.extension.key if lane.needs_extension else "",
+                own=lane.own,
                 seed=self.bench.seed,
                 threads=self.bench.state.threads,
             )
@@ -222,47 +271,76 @@ class Run:
     # ---- rounds ----------------------------------------------------------------------------------------
 
     def run_round(self) -> Units:
-        """One block of every ready contender, and of the baseline's twin; a unit each."""
+        """One block of every ready contender, and of the baseline's twin; a unit each.
+
+        Those in guests come after the others: between two processes lies a wait and a run-up.
+        """
         assert self.bench is not None
-        lanes = self.ready
+        here = [lane for lane in self.ready if lane.own is None]
+        elsewhere = [
+            lane for lane in self.ready if lane.own is not None and not self.own.is_waiting_for(lane)
+        ]
         if self.baseline is not None and self.baseline.is_ready:
-            lanes.append(self.bench.twin_of(self.baseline))
+            here.append(self.bench.twin_of(self.baseline))
         number = self.round
         self.round += 1
-        for place in round_order(len(lanes), number):
-            if lanes[place].is_ready:
-                self._sample(lanes[place], number)
+        lanes = [here[place] for place in round_order(len(here), number)]
+        if lanes and self._is_cold:
+            self._is_cold = False
+            failure = self.bench.run_up(lanes[-1])
+            if failure is not None:
+                self._settle(lanes[-1], failure)
+            yield 0.0
+        lanes += [elsewhere[place] for place in round_order(len(elsewhere), number)]
+        for lane in lanes:
+            if lane.is_ready:
+                yield from self._sample(lane, number)
                 yield 0.0
 
-    def took(self, lane: Lane, sample: Sample) -> None:
-        """A sample was taken: for runs that decide by them."""
+    def took(self, name: str, sample: Sample) -> None:
+        """A sample was taken of a contender, or of a hidden one: for runs that decide by them."""
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        """What a sample's index stands for."""
+        plan = self.start.plan
+        return (*plan.implementations, TWIN, *(f"{BESIDE}{file.id}" for file in plan.own))
 
     def flush(self) -> None:
         if not self._batch:
             return
-        names = (*self.start.plan.implementations, TWIN)
-        self.shop.send(Samples(self.start.generation, self.index, self.shop.pid, names, tuple(self._batch)))
+        batch = tuple(self._batch)
+        self.shop.send(Samples(self.start.generation, self.index, self.shop.pid, self._names, batch))
         self._batch.clear()
 
-    def _sample(self, lane: Lane, number: int) -> None:
+    def _sample(self, lane: Lane, number: int) -> Units:
         assert self.bench is not None
-        if self.start.careful:
+        # The worker cannot die of what runs elsewhere.
+        if self.start.careful and lane.own is None:
             self.announce(lane if lane.id != TWIN or self.baseline is None else self.baseline, "sample")
         before = self.shop.disturbance()
-        block = self.bench.sample(lane)
+        beside: Block | None = None
+        if lane.own is None:
+            block = self.bench.sample(lane)
+        else:
+            self._is_cold = True
+            taken = yield from self.own.sample(lane)
+            block, beside = taken if isinstance(taken, tuple) else (taken, None)
         if isinstance(block, Failure):
             if lane.id == TWIN and self.baseline is not None:
                 self._settle(self.baseline, block)
             else:
                 self._settle(lane, block)
             return
-        self._keep(lane, number, block, before or self.shop.disturbance())
+        disturbed = before or self.shop.disturbance()
+        if beside is not None:
+            self._keep(lane, f"{BESIDE}{lane.id}", number, beside, disturbed)
+        self._keep(lane, lane.id, number, block, disturbed)
 
-    def _keep(self, lane: Lane, number: int, block: Block, disturbed: str) -> None:
-        names = (*self.start.plan.implementations, TWIN)
+    def _keep(self, lane: Lane, name: str, number: int, block: Block, disturbed: str) -> None:
         sample = Sample(
             round=number,
-            implementation=names.index(lane.id),
+            implementation=self._names.index(name),
             at_s=block.at_s,
             seconds=block.seconds,
             calls=block.calls,
@@ -274,7 +352,7 @@ class Run:
         if not self._batch:
             self._batch_since = now
         self._batch.append(sample)
-        self.took(lane, sample)
+        self.took(name, sample)
         # The first is waited for: somebody turned a knob.
         if not lane.sampled or now - self._batch_since >= BATCH_S:
             lane.sampled = True

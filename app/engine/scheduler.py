@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Generator
 
 from app.core import messages as m
 from app.core.environment import Device, Environment
@@ -17,6 +18,8 @@ from app.engine.headless import HeadlessRun
 from app.engine.implementations import Registry, shipped
 from app.engine.lanes import Bench
 from app.engine.live import LiveRun
+from app.engine.own.guests import Guests
+from app.engine.peaks import known_peaks
 from app.engine.processes import end_descendants
 from app.engine.profiler_link import ProfilerLink
 from app.engine.profiler_protocol import CountPassed, CountRefused
@@ -48,19 +51,25 @@ class Scheduler:
         )
         background = Background(lambda token, error: inbox.deliver(lambda: self._prepared(token, error)))
         self._extension, self._profiler = extension, profiler
+        self._peaks: Generator[None, None, None] | None = None
+        self._guests = guests = Guests(inbox)
         self._shop = Shop(
             send=outbox.send,
             registry=shipped() if registry is None else registry,
             extension=extension,
             profiler=profiler,
             background=background,
+            guests=guests,
             resolve=self._resolve,
             stopwatch=lambda device: stopwatch_for(_torch_device(device)),
             pid=os.getpid(),
             wall=time.time,
+            known_peaks=known_peaks(self._devices),
         )
         readings = Readings(
-            has_children=lambda: profiler.pid is not None or self._shop.disturbance() != "",
+            has_children=lambda: (
+                profiler.pid is not None or guests.are_there or self._shop.disturbance() != ""
+            ),
             gpu=self._measured_gpu,
         )
         self._telemetry = TelemetryThread(readings, outbox.send)
@@ -81,6 +90,8 @@ class Scheduler:
                 step_at = 0.0
                 event = self._inbox.take(0.0)
             self._profiler.look()
+            if self._guests.seconds_left() is not None:
+                step_at = 0.0
             if self._extension.look():
                 step_at = 0.0
             if time.monotonic() < step_at:
@@ -102,6 +113,7 @@ class Scheduler:
             self._run.close()
         # From the leaves up: a compiler whose parent dies first is nobody's child any more.
         self._extension.close()
+        self._guests.close()
         end_descendants()
         self._profiler.close()
 
@@ -109,6 +121,13 @@ class Scheduler:
 
     def _step(self) -> float:
         """Do one unit; return how long there is nothing to do after it."""
+        # Between two units of a run, so that no sample is being taken; and alone, as samples are.
+        if self._peaks is not None and not self._shop.disturbance():
+            try:
+                next(self._peaks)
+            except StopIteration:
+                self._peaks = None
+            return 0.0
         if self._units is None or self._is_paused:
             return LONGEST_WAIT_S
         try:
@@ -117,10 +136,23 @@ class Scheduler:
             self._units = None
             return LONGEST_WAIT_S
 
+    def _measure_peaks(self, asked: m.MeasurePeaks) -> None:
+        if isinstance(self._run, HeadlessRun) and self._units is not None:
+            # The time of its workloads must not be spent on anything else.
+            reason = "a plan is being measured; ask again when it is done"
+            self._send(m.PeaksRefused(asked.device, asked.dtype, reason))
+        elif self._peaks is None:
+            _, device = self._resolve(Workload(device=asked.device))
+            self._peaks = self._shop.measure_peaks(device, asked.dtype, asked.threads, asked.again)
+
     def _wait(self, step_at: float) -> float:
         """Seconds until something is due if no event comes first."""
         idle = max(0.0, step_at - time.monotonic())
-        limits = (self._profiler.seconds_left(), self._extension.seconds_left())
+        limits = (
+            self._profiler.seconds_left(),
+            self._extension.seconds_left(),
+            self._guests.seconds_left(),
+        )
         return min([idle, *(limit for limit in limits if limit is not None)])
 
     def _heed(self, event: Event) -> None:
@@ -149,6 +181,8 @@ class Scheduler:
             self._extension.start(command.clean)
         elif isinstance(command, m.CancelBuild):
             self._extension.cancel()
+        elif isinstance(command, m.MeasurePeaks):
+            self._measure_peaks(command)
         elif isinstance(command, m.Shutdown):
             self._leaving = True
 
@@ -158,6 +192,7 @@ class Scheduler:
         for name in start.plan.implementations:
             self._send(m.ContenderState(start.generation, start.first_workload, name, "waiting"))
         bench = self._end_run()
+        self._guests.keep_only({file.id for file in start.plan.own})
         self._profiler.forget()
         if start.live:
             self._run = LiveRun(start, self._shop, bench)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from app.core.environment import Device
-from app.core.messages import Message, Notice
+from app.core.messages import Message, Notice, PeaksMeasured, PeaksRefused, PeaksStarted
+from app.core.peaks import Peaks, find, merged
 from app.core.workload import Workload
+from app.engine import peaks as peaks_engine
 from app.engine.background import Background
 from app.engine.implementations import Registry
+from app.engine.own.guests import Guests
 from app.engine.profiler_protocol import CountRequest
 from app.engine.stopwatch import Stopwatch
 
@@ -57,12 +60,14 @@ class Shop:
     extension: Extension
     profiler: Profiler
     background: Background
+    guests: Guests
     resolve: Callable[[Workload], tuple[Workload, Device]]
     stopwatch: Callable[[str], Stopwatch]
     pid: int
     wall: Callable[[], float]
     seed: int = 0
     next_request: int = field(default=0)
+    known_peaks: tuple[Peaks, ...] = ()
 
     def disturbance(self) -> str:
         """What else goes on now that a latency would show; "" for nothing."""
@@ -70,10 +75,36 @@ class Shop:
             return "build"
         if self.profiler.busy:
             return "profiling"
+        if self.guests.busy:
+            return "preparing"
         return "compiling" if self.background.running else ""
 
     def notice(self, text: str, level: Literal["info", "warning", "error"] = "info") -> None:
         self.send(Notice(level, text, self.wall()))
+
+    def measure_peaks(
+        self, device: Device, dtype: str, threads: int, again: bool = False
+    ) -> Generator[None, None, None]:
+        """Measure a device's peaks in small units, or tell what is known of them; about three seconds.
+
+        For the thread that samples, which drives it and nothing else until it ends.
+        """
+        if not device.usable:
+            self.send(PeaksRefused(device.id, dtype, f"{device.title}: {device.reason}"))
+            return
+        known = find(self.known_peaks, device.id, dtype, threads or peaks_engine.thread_count())
+        if known is not None and not again:
+            self.send(PeaksMeasured(known))
+            return
+        self.send(PeaksStarted(device.id, dtype))
+        try:
+            found = yield from peaks_engine.measure(device, dtype, threads, self.stopwatch(device.id))
+        except peaks_engine.PeaksError as error:
+            self.send(PeaksRefused(device.id, dtype, str(error)))
+            return
+        self.known_peaks = merged(self.known_peaks, found)
+        peaks_engine.keep(found)
+        self.send(PeaksMeasured(found))
 
     def request_id(self) -> int:
         self.next_request += 1

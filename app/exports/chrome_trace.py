@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import zlib
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import msgspec
 
 from app.core.files import write_atomically
 from app.core.recording import Recording
+from app.core.trace.container import MAX_EXPANDED_BYTES
 from app.core.workload import Workload
 
 ENDINGS = (".json.gz", ".json")
@@ -30,7 +32,11 @@ def write_all(recording: Recording, folder: Path) -> list[Path]:
     traced = [record for record in recording.records if record.traces_gz]
     written = []
     for record in traced:
-        inside = folder if len(recording.records) == 1 else folder / folder_name(record.workload)
+        inside = (
+            folder
+            if len(recording.records) == 1
+            else folder / (folder_name(record.workload) + ("-cold" if record.cache == "cold" else ""))
+        )
         written += [
             export(trace, inside / file_name(name)) for name, trace in sorted(record.traces_gz.items())
         ]
@@ -71,9 +77,18 @@ def export(trace_gz: bytes, path: Path) -> Path:
     return path
 
 
+def _expanded(trace_gz: bytes) -> bytes:
+    """A recording may come from anywhere: what expands beyond all measure is not expanded."""
+    with gzip.open(io.BytesIO(trace_gz)) as file:
+        text = file.read(MAX_EXPANDED_BYTES + 1)
+    if len(text) > MAX_EXPANDED_BYTES:
+        raise OSError(f"it expands to more than {MAX_EXPANDED_BYTES / 1e6:,.0f} MB")
+    return text
+
+
 def _checked(trace_gz: bytes, path: Path) -> bytes:
     try:
-        text = gzip.decompress(trace_gz)
+        text = _expanded(trace_gz)
         events = msgspec.json.decode(text)["traceEvents"]
     except (
         OSError,

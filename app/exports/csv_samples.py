@@ -21,7 +21,7 @@ ROWS_A_PIECE = 500
 
 
 def pieces(recording: Recording) -> Iterator[bytes]:
-    """One row per sample: the workload's fields, then `COLUMNS`. Times in seconds, per call.
+    """One row per sample: the workload's fields, `cache`, then `COLUMNS`. Times in seconds, per call.
 
     The hidden repetition of the baseline stands under its own name, since the noise floor rests on it.
     A piece holds at most `ROWS_A_PIECE` rows. What the recording holds now is written, whatever joins it
@@ -29,12 +29,15 @@ def pieces(recording: Recording) -> Iterator[bytes]:
     """
     names = list(fields_of(Workload))
     parts = [
-        ([*(getattr(record.workload, name) for name in names), implementation], record.series[implementation])
+        (
+            [*(getattr(record.workload, name) for name in names), record.cache, implementation],
+            record.series[implementation],
+        )
         for record in recording.records
         for implementation in sorted(record.series, key=is_hidden)
     ]
     held = [(first, series, len(series)) for first, series in parts]
-    return _written([*names, *COLUMNS], held)
+    return _written([*names, "cache", *COLUMNS], held)
 
 
 def _written(head: list[str], held: list[tuple[list[object], Series, int]]) -> Iterator[bytes]:

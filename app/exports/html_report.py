@@ -2,62 +2,49 @@
 
 from __future__ import annotations
 
-from html import escape
 from pathlib import Path
 
 from app.core.files import write_atomically
-from app.core.recording import Recording
-from app.core.results import Entry, all_entries, entries_of
-from app.core.workload import Workload
-from app.exports import rows, svg_charts
+from app.core.plan import Plan
+from app.core.recording import Recording, WorkloadRecord
+from app.core.results import Entry, entries_of
+from app.exports import accuracy_rows, roofline_rows, rows, svg_charts, svg_roofline
+from app.exports.html_parts import bullets, esc, figure, page, section, table
+from app.exports.svg_hills import distribution_chart
 
-CSS = """
-:root{--bg:#EEF1F5;--card:#FFF;--text:#141A21;--soft:#465261;--line:#DCE2E9;--bad:#B3261E}
-@media (prefers-color-scheme: dark){:root{--bg:#0D1014;--card:#171C23;--text:#EBEFF4;--soft:#AAB5C2;
---line:#262E39;--bad:#FF8E86}}
-body{background:var(--bg);color:var(--text);font:14px/1.5 Inter,system-ui,sans-serif;margin:0;padding:24px;
-font-variant-numeric:tabular-nums}
-main{max-width:1200px;margin:auto}h1{font-size:24px;margin:0 0 4px}h2{font-size:16px;margin:0 0 12px}
-section{background:var(--card);border:1px solid var(--line);border-radius:8px;padding:16px;margin:16px 0}
-.wide{overflow-x:auto}table{border-collapse:collapse;width:100%}
-th{color:var(--soft);font-weight:500;font-size:12px;text-align:right;white-space:nowrap;padding:6px 8px}
-td{border-top:1px solid var(--line);padding:6px 8px;text-align:right;white-space:nowrap}
-th:first-child,td:first-child{text-align:left}td:first-child{font-weight:600}
-tr.wrong td{color:var(--bad)}tr.reason td{color:var(--soft);text-align:left;white-space:normal}
-p,dd{color:var(--soft)}dl{display:grid;grid-template-columns:max-content 1fr;gap:4px 16px;margin:0}
-dd{margin:0;color:var(--text)}dt{color:var(--soft)}
-figure{margin:16px 0 0}figcaption{color:var(--soft);font-size:12px}svg{width:100%;max-width:760px}
-svg text{fill:var(--text);font-size:12px}svg .value{text-anchor:end}svg .tick{text-anchor:middle;
-fill:var(--soft);font-size:11px}svg .grid{stroke:var(--line)}svg .band{fill-opacity:.35;stroke:none}
-svg .median{stroke-width:3}svg rect{stroke:none}svg .backward{fill-opacity:.5}
-"""
+DETAILED = 8
+"""Of more workloads than this, as of a sweep, each has its table and its latencies, but no further charts."""
 
 
 def render(recording: Recording) -> bytes:
     """The whole report; figures come from the recording alone."""
     plan = recording.plan
-    entries = all_entries(recording)
-    on_device = rows.has_device(entries)
     title = plan.title if plan is not None else "AttnScope recording"
-    body = [f"<h1>{escape(title)}</h1>"]
-    if plan is not None and plan.about:
-        body.append(f"<p>{escape(plan.about)}</p>")
-    for record in recording.records if plan is not None else ():
-        assert plan is not None
-        part = entries_of(record, plan.baseline, plan.implementations)
-        body.append(_workload(record.workload, part, on_device))
-    if plan is not None and plan.skipped:
-        items = "".join(f"<li>{escape(str(s.values))}: {escape(s.reason)}</li>" for s in plan.skipped)
-        body.append(f"<section><h2>Skipped</h2><ul>{items}</ul></section>")
-    body.append(_environment(recording))
-    body.append(f"<section><h2>Method</h2><p>{escape(rows.METHOD)}</p></section>")
-    style = CSS + svg_charts.series_css(entries)
-    return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(title)} · AttnScope</title><style>{style}</style></head>"
-        f"<body><main>{''.join(body)}</main></body></html>\n"
-    ).encode()
+    body = [f"<h1>{esc(title)}</h1>"]
+    names: dict[str, None] = {}
+    on_device = False
+    if plan is not None:
+        if plan.about:
+            body.append(f"<p>{esc(plan.about)}</p>")
+        parts = [(r, entries_of(r, plan.baseline, plan.implementations)) for r in recording.records]
+        entries = tuple(entry for _, part in parts for entry in part)
+        names = dict.fromkeys(entry.implementation for entry in entries)
+        on_device = rows.has_device(entries)
+        if len(parts) > 1:
+            body.append(_overview(plan, [part for _, part in parts]))
+        for record, part in parts:
+            below = _accuracy(part) + _roofline(recording, record)
+            body.append(_workload(record, part, on_device, len(parts) <= DETAILED, below))
+        if plan.skipped:
+            body.append(section("Skipped", bullets([rows.skipped(s) for s in plan.skipped])))
+    if recording.faults:
+        body.append(section("Missing from this recording", bullets(recording.faults)))
+    lines = rows.environment_rows(recording.environment)
+    facts = "".join(f"<dt>{esc(what)}</dt><dd>{esc(value)}</dd>" for what, value in lines)
+    body.append(section("Environment", f"<dl>{facts}</dl>" if facts else "<p>not recorded</p>"))
+    words = f"<p>{esc(rows.METHOD)}</p><p>{esc(rows.latency_words(on_device))}</p>"
+    body.append(section("Method", words))
+    return page(title, "".join(body), svg_charts.series_css(tuple(names)))
 
 
 def write(recording: Recording, path: Path) -> Path:
@@ -66,48 +53,69 @@ def write(recording: Recording, path: Path) -> Path:
     return path
 
 
-def _workload(workload: Workload, entries: tuple[Entry, ...], on_device: bool) -> str:
-    title = f"{workload.label}, {workload.device}"
-    phases = ", forward and backward" if workload.backward else ""
-    counted = ("kernel_launches", "Kernel launches per call") if on_device else None
-    charts = [("Latency per call, µs: median and quartiles", svg_charts.latency_chart(entries))]
-    for what, caption in filter(
-        None,
-        (
-            counted,
-            ("operator_calls", f"Operator calls per call{phases}"),
-            ("python_calls", f"Python calls per call{phases}"),
-        ),
-    ):
-        charts.append((caption, svg_charts.calls_chart(entries, what, caption)))
-    figures = "".join(
-        f"<figure>{svg}<figcaption>{escape(caption)}</figcaption></figure>" for caption, svg in charts if svg
+def _overview(plan: Plan, parts: list[tuple[Entry, ...]]) -> str:
+    titles, body = rows.overview(plan, parts)
+    return section("Speed-up in every workload", table(titles, body))
+
+
+def _workload(
+    record: WorkloadRecord, entries: tuple[Entry, ...], on_device: bool, detailed: bool, below: str
+) -> str:
+    charts = [figure(svg_charts.latency_chart(entries), "Latency per call, µs: median and quartiles")]
+    if detailed:
+        charts.append(
+            figure(
+                distribution_chart(record, entries),
+                "Distribution of the latency, µs, log axis, equal heights",
+            )
+        )
+        if on_device:
+            caption = "Kernel launches per call"
+            charts.append(figure(svg_charts.calls_chart(entries, "kernel_launches", caption), caption))
+        for what, kind in (("operator_calls", "Operator"), ("python_calls", "Python")):
+            caption = f"{kind} calls per call{', forward and backward' if record.workload.backward else ''}"
+            charts.append(figure(svg_charts.calls_chart(entries, what, caption), caption))
+    title = f"{record.label}, {record.workload.device}"
+    return section(title, _table(entries, on_device) + "".join(charts) + below)
+
+
+def _roofline(recording: Recording, record: WorkloadRecord) -> str:
+    """Where every contender lies under the roof; nothing where no peaks were measured."""
+    found = roofline_rows.of(recording, record)
+    if found is None:
+        return ""
+    notes = (roofline_rows.ceilings(found), *roofline_rows.formulas(found), *found.remarks)
+    rows_of_points = table(roofline_rows.COLUMNS, roofline_rows.body(found))
+    return (
+        f"<details><summary>Roofline</summary><figure>{svg_roofline.chart(found)}</figure>{rows_of_points}"
+        f"{''.join(f'<p>{esc(note)}</p>' for note in notes)}</details>"
     )
-    return f"<section><h2>{escape(title)}</h2>{_table(entries, on_device)}{figures}</section>"
+
+
+def _accuracy(entries: tuple[Entry, ...]) -> str:
+    """The errors of every tensor, folded away while all are within their bounds."""
+    body = accuracy_rows.body(entries)
+    if not body:
+        return ""
+    kinds = ["wrong" if cells[-1] == "✗" else "" for cells in body]
+    said = accuracy_rows.slice_sentence(entries)
+    notes = "".join(f"<p>{esc(note)}</p>" for note in (said, accuracy_rows.LEGEND) if note)
+    is_open = " open" if any(kinds) else ""
+    return (
+        f"<details{is_open}><summary>Accuracy per tensor</summary>"
+        f"{table(accuracy_rows.COLUMNS, body, kinds)}{notes}</details>"
+    )
 
 
 def _table(entries: tuple[Entry, ...], on_device: bool) -> str:
-    titles = rows.columns(on_device)
-    head = "".join(f"<th>{escape(title)}</th>" for title in titles)
-    body = []
+    body: list[tuple[str, ...]] = []
+    classes = []
     for entry in entries:
         cells = rows.cells(entry, on_device)
         if entry.latency is None:
-            body.append(
-                f'<tr class="reason"><td>{escape(cells[0])}</td>'
-                f'<td colspan="{len(titles) - 1}">{escape(cells[1])}</td></tr>'
-            )
-            continue
-        wrong = ' class="wrong"' if entry.accuracy is not None and not entry.accuracy.ok else ""
-        body.append(f"<tr{wrong}>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>")
-    return (
-        f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{"".join(body)}</tbody></table></div>'
-    )
-
-
-def _environment(recording: Recording) -> str:
-    lines = "".join(
-        f"<dt>{escape(title)}</dt><dd>{escape(value)}</dd>"
-        for title, value in rows.environment_rows(recording.environment)
-    )
-    return f"<section><h2>Environment</h2><dl>{lines}</dl></section>"
+            body.append(cells[:2])
+            classes.append("reason")
+        else:
+            body.append(cells)
+            classes.append("wrong" if entry.accuracy is not None and not entry.accuracy.ok else "")
+    return table(rows.columns(on_device), body, classes)

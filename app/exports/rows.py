@@ -5,7 +5,10 @@ from __future__ import annotations
 from app.core import text
 from app.core.catalog import contender
 from app.core.environment import Environment
+from app.core.latencies import LATENCIES, NOT_ON_A_CPU
+from app.core.plan import Plan, Skipped
 from app.core.results import Entry
+from app.exports.accuracy_rows import slice_note
 
 METHOD = (
     "Every contender runs once per round, in rotating order, a block of calls per sample; latency comes from "
@@ -16,6 +19,22 @@ METHOD = (
 )
 
 
+LATENCY_WORDS = " ".join(
+    f"{LATENCIES[name].title}: {LATENCIES[name].description}." for name in ("wall_s", "device_s", "kernels_s")
+)
+CPU_WORDS = (
+    f"Times are host wall: {LATENCIES['wall_s'].description}. Time between device events "
+    f"{NOT_ON_A_CPU}; nor is there a sum of kernel times."
+)
+
+
+def latency_words(on_device: bool) -> str:
+    """What the latencies in the table are, and on a CPU that two of three do not apply."""
+    cost = LATENCIES["profiled_s"]
+    words = LATENCY_WORDS if on_device else CPU_WORDS
+    return f"{words} {cost.title}: {cost.description}; {LATENCIES['profiling_cost'].description}."
+
+
 def has_device(entries: tuple[Entry, ...]) -> bool:
     """Whether any workload ran on a device that has kernel launches."""
     return any(entry.workload.device.startswith("cuda") for entry in entries)
@@ -24,9 +43,11 @@ def has_device(entries: tuple[Entry, ...]) -> bool:
 def columns(on_device: bool) -> tuple[str, ...]:
     """Titles of the result table; times in µs."""
     launches = ("Kernel launches",) if on_device else ()
+    device = ("Device events, µs", "Sum of kernels, µs") if on_device else ()
     return (
         "Implementation",
         "Median, µs",
+        *device,
         "IQR, µs",
         "p99, µs",
         "Speed-up",
@@ -38,6 +59,7 @@ def columns(on_device: bool) -> tuple[str, ...]:
         *launches,
         "Peak memory",
         "Accuracy, max |Δ|",
+        "Profiled, µs",
         "n",
     )
 
@@ -57,9 +79,14 @@ def cells(entry: Entry, on_device: bool) -> tuple[str, ...]:
     return (
         title,
         text.micros(latency.median_s),
+        *(
+            (text.micros(entry.latencies.device_s), text.micros(entry.latencies.kernels_s))
+            if on_device
+            else ()
+        ),
         text.micros(iqr),
         text.micros(latency.p99_s),
-        "1.00×" if is_baseline else text.times(None if speed is None else speed.median),
+        _speed(entry, is_baseline),
         interval(entry),
         text.NOTHING if floor is None else f"±{text.percent(floor, 1)}",
         verdict(entry),
@@ -68,8 +95,58 @@ def cells(entry: Entry, on_device: bool) -> tuple[str, ...]:
         *launches,
         text.size(entry.memory.peak_bytes),
         accuracy(entry),
+        profiled(entry),
         text.number(latency.n),
     )
+
+
+def _speed(entry: Entry, is_baseline: bool) -> str:
+    if entry.withheld is not None:
+        return "withheld"
+    if is_baseline:
+        return text.NOTHING if entry.accuracy is not None and not entry.accuracy.ok else "1.00×"
+    return text.times(None if entry.speed_up is None else entry.speed_up.median)
+
+
+def profiled(entry: Entry) -> str:
+    """A call under the profiler, and how much longer it takes than one that is not."""
+    cost = entry.latencies.profiling_cost
+    beside = "" if cost is None else f" ({text.longer(cost)})"
+    return f"{text.micros(entry.latencies.profiled_s)}{beside}"
+
+
+def overview(plan: Plan, parts: list[tuple[Entry, ...]]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """A line per workload with the speed-up of each contender: titles, then rows."""
+    names = [name for name in plan.implementations if name != plan.baseline]
+    titles = ("Workload", *(contender(name).title for name in names))
+    body = []
+    for entries in parts:
+        found = {entry.implementation: entry for entry in entries}
+        workload = entries[0].workload
+        cold = ", cold cache" if entries[0].cache == "cold" else ""
+        cells = [brief(found.get(name)) for name in names]
+        body.append((f"{workload.label}{cold}, {workload.device}", *cells))
+    return titles, body
+
+
+def brief(entry: Entry | None) -> str:
+    """A speed-up with its verdict, or why there is none, in two words."""
+    if entry is None or entry.latency is None:
+        return text.NOTHING if entry is None else entry.status
+    if entry.accuracy is not None and not entry.accuracy.ok:
+        return "WRONG RESULT"
+    if entry.withheld is not None:
+        return "withheld"
+    speed = entry.speed_up
+    if speed is None or speed.low is None or speed.high is None:
+        return "UNSURE"
+    return f"{text.times(speed.median)} {(entry.verdict or '').upper()}"
+
+
+def skipped(cell: Skipped) -> str:
+    """A cell of a sweep that cannot run, and why."""
+    values = ", ".join(f"{key} {value}" for key, value in cell.values.items())
+    return f"{values}: {cell.reason}"
 
 
 def verdict(entry: Entry) -> str:
@@ -100,7 +177,8 @@ def accuracy(entry: Entry) -> str:
     if entry.accuracy is None:
         return text.NOTHING
     sign = "✓" if entry.accuracy.ok else "✗"
-    return f"{sign} {text.error(entry.accuracy.worst)}"
+    note = slice_note(entry)
+    return f"{sign} {text.error(entry.accuracy.worst)}" + (f" ({note})" if note else "")
 
 
 def environment_rows(environment: Environment | None) -> list[tuple[str, str]]:

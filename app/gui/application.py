@@ -10,7 +10,7 @@ from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication
 
 from app.core.files import RecordingError
-from app.core.plan import read_profile
+from app.core.plan import Plan, read_profile
 from app.core.version import VERSION
 from app.gui.preferences import Preferences
 from app.gui.session import Session
@@ -32,10 +32,14 @@ def start(path: Path | None, theme: str | None) -> int:
     session = Session(
         workload=preferences.workload, enabled=preferences.enabled, baseline=preferences.baseline
     )
-    if path is not None:
-        _open(session, path)
+    plan = _open(session, path) if path is not None and path.suffix != ".py" else None
     window = MainWindow(session, preferences)
     window.show()
+    window.commands.own.restore(preferences.own, preferences.enabled)
+    if path is not None and path.suffix == ".py":
+        window.commands.own.add(path)
+    elif plan is not None:
+        window.commands.own.add_all(plan.own)
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):
         # Python runs the handler when it next runs at all, ten times a second, and then in the middle of
         # some slot: what that slot works with must not be closed under it.
@@ -46,13 +50,19 @@ def start(path: Path | None, theme: str | None) -> int:
     return application.exec()
 
 
-def _open(session: Session, path: Path) -> None:
+def _open(session: Session, path: Path) -> Plan | None:
+    """Show what is in a file; the plan of a profile, whose own implementations are asked for later."""
     if path.suffix == ".toml":
         plan = read_profile(path)
         session.workload = plan.workloads[0]
-        session.enabled, session.baseline = plan.implementations, plan.baseline
+        session.enabled = tuple(name for name in plan.implementations if name in session.known)
+        session.baseline = plan.baseline
         session.profile = str(path)
-    elif path.suffix in (".json", ".jsonl"):
+        return plan
+    if path.suffix in (".json", ".jsonl"):
         session.open_recording(path)
     else:
-        raise RecordingError(f"{path}: is neither a profile (.toml) nor a recording (.json)")
+        raise RecordingError(
+            f"{path}: is neither a profile (.toml), nor a recording (.json), nor an implementation (.py)"
+        )
+    return None

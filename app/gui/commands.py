@@ -13,10 +13,12 @@ from PySide6.QtCore import QObject
 from app.core.files import RecordingError
 from app.core.plan import Plan, ProfileError
 from app.core.text import size
+from app.gui.compare.actions import Comparing
 from app.gui.export_menu import Exporter, export_items, picture_items
 from app.gui.journals import Found
 from app.gui.keys import show_keys
 from app.gui.main_menu import menu_items
+from app.gui.own_files import OwnFiles
 from app.gui.parts.menu import Menu, open_menu
 
 if TYPE_CHECKING:
@@ -34,17 +36,23 @@ class Commands(QObject):
         self.exporter = Exporter(window, window.preferences.export_folder, native_dialogs)
         self.exporter.notice.connect(window.notify)
         self.exporter.folder_changed.connect(self._remember_folder)
+        self.own = OwnFiles(window, self.exporter.ask_file)
+        self.comparing = Comparing(window, self.exporter)
 
     def run(self, command: str, index: int = 0) -> None:
         """What a key of the map stands for; `index` is the tab's or the contender's."""
         window, session = self._window, self._window.session
+        if window.compare.isVisible() and self.comparing.run(command):
+            return
         act: Callable[[], object] = {
             "run": window.toggle_run,
             "restart": session.restart,
             "profile": session.profile_now,
             "build": lambda: session.build(False),
+            "sweep": window.open_sweep,
             "export": self.open_export_menu,
             "open": self.open_file,
+            "compare": self.comparing.begin,
             "save": self.save,
             "tab": lambda: window.tabs.go_to(index),
             "panel": window.body.toggle_panel,
@@ -68,6 +76,8 @@ class Commands(QObject):
         try:
             if path.suffix == ".toml":
                 self.take_plan(window.form.profile.add(path), path)
+            elif path.suffix == ".py":
+                self.own.add(path)
             else:
                 window.session.open_recording(path)
         except (RecordingError, ProfileError) as error:
@@ -75,6 +85,15 @@ class Commands(QObject):
         except OSError as error:
             window.notify("error", f"{path} cannot be read: {error.strerror or error}")
         window.refresh()
+
+    def open_paths(self, paths: Sequence[Path]) -> None:
+        """Open a file; hold two against each other. While two are compared, a recording takes the place of A."""
+        if self._window.compare.isVisible() and paths[0].suffix != ".toml":
+            self._window.compare.comparer.open("a", paths[0])
+        elif len(paths) > 1 and all(path.suffix != ".toml" for path in paths[:2]):
+            self.comparing.compare_files(paths[0], paths[1])
+        else:
+            self.open_path(paths[0])
 
     def take_plan(self, plan: Plan, path: Path) -> None:
         """Measure what a profile says, its first workload."""
@@ -84,9 +103,11 @@ class Commands(QObject):
             # "auto" in a profile means whatever is right here, and that is known already.
             workload = msgspec.structs.replace(workload, device=session.workload.device)
         session.profile = str(path)
+        session.set_cache(plan.measure.cache)
         session.set_baseline(plan.baseline)
         session.set_enabled(plan.implementations)
         session.set_workload(workload)
+        self.own.add_all(plan.own)
         self._window.refresh()
 
     def save(self) -> None:
@@ -100,11 +121,15 @@ class Commands(QObject):
         session = self._window.session
         if choice == "command":
             profile = session.profile
-            self.exporter.copy_command(session.workload, session.enabled, session.baseline, profile)
+            cache = session.measure.cache
+            own = tuple(session.own.values())
+            self.exporter.copy_command(
+                session.workload, session.enabled, session.baseline, profile, cache, own
+            )
             return
         recording = session.recording
         charts = self._window.tabs.charts()
-        self.exporter.run(choice, recording, recording.current, charts, session.save_recording)
+        self.exporter.run(choice, recording, recording.current, charts, session.recording_saved)
 
     def offer_recovered(self, found: Sequence[Found]) -> None:
         """A line for each recording that an ended session left behind."""

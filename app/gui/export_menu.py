@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QApplication, QFileDialog, QWidget
 
+from app.core import files
 from app.core.catalog import contender
 from app.core.files import AtomicFile
-from app.core.plan import copy_as_command
+from app.core.own import OwnFile
+from app.core.plan import Cache, copy_as_command
 from app.core.recording import Recording, WorkloadRecord
 from app.core.workload import Workload
 from app.gui.gradual_file import GradualFile
@@ -30,6 +32,10 @@ def export_items(
         MenuItem("recording", "Recording", nothing, "Ctrl+S", "file", enabled=measured),
         MenuItem("report", "Report (HTML)", nothing, icon="file", enabled=measured),
         MenuItem("samples", "All samples (CSV)", nothing, icon="file", enabled=measured),
+    ]
+    if recording.sweep is not None:
+        items.append(MenuItem("sweep", "Sweep, a row per cell (CSV)", icon="file"))
+    items += [
         MenuItem("heading-traces", "Chrome traces", heading=True, line_before=True),
     ]
     traces = record.traces_gz if record is not None else {}
@@ -103,9 +109,12 @@ class Exporter(QObject):
 
     def ask_open(self) -> Path | None:
         """Which file to open."""
-        kinds = "Recordings and profiles (*.json *.jsonl *.toml);;All files (*)"
+        return self.ask_file("Open", "Recordings and profiles (*.json *.jsonl *.toml);;All files (*)")
+
+    def ask_file(self, title: str, kinds: str) -> Path | None:
+        """Which file to read; None where the person thinks better of it."""
         text, _ = QFileDialog.getOpenFileName(
-            self._window, "Open", self.folder, kinds, options=self._options()
+            self._window, title, self.folder, kinds, options=self._options()
         )
         return self._remember(text)
 
@@ -115,12 +124,12 @@ class Exporter(QObject):
         recording: Recording,
         record: WorkloadRecord | None,
         charts: Mapping[str, QWidget],
-        save: Callable[[Path], None],
+        saved: Callable[[int], None],
     ) -> None:
-        """Do what an entry of the menu says."""
+        """Do what an entry of the menu says. `saved` is told how many samples are in a recording's file."""
         stem = file_stem(record.workload) if record is not None else "attnscope"
         if choice == "recording":
-            self._write("Save the recording", f"{stem}.json", RECORDING_FILTER, save)
+            self._save(recording, f"{stem}.json", saved)
         elif choice == "report":
             from app.exports import html_report
 
@@ -132,6 +141,12 @@ class Exporter(QObject):
             )
         elif choice == "samples":
             self._write_samples(recording, f"{stem}.csv")
+        elif choice == "sweep":
+            from app.exports import csv_sweep
+
+            self._write(
+                "Export the sweep", "sweep.csv", "CSV (*.csv)", lambda p: csv_sweep.write(recording, p)
+            )
         elif choice.startswith(TRACE):
             name = choice.removeprefix(TRACE)
             kinds = "Chrome traces (*.json.gz *.json)"
@@ -147,15 +162,33 @@ class Exporter(QObject):
             kinds = "Pictures (*.png *.svg)"
             self._write(f"Export {name}", f"{slug(name)}.png", kinds, lambda p: write_chart(widget, p))
         elif choice == "window":
-            self._write(
-                "Export the window", f"{stem}.png", "PNG (*.png)", lambda p: write_window(self._window, p)
-            )
+            self.write_picture(f"{stem}.png")
 
-    def copy_command(self, workload: Workload, enabled: tuple[str, ...], baseline: str, profile: str) -> str:
-        """Put the command that measures this without a window on the clipboard."""
-        command = copy_as_command(workload, enabled, baseline, profile)
-        QApplication.clipboard().setText(command)
+    def write_picture(self, name: str) -> None:
+        """Ask where to, and write what the window shows."""
+        self._write("Export the window", name, "PNG (*.png)", lambda path: write_window(self._window, path))
+
+    def write_report(self, title: str, name: str, kinds: str, data: Callable[[], bytes]) -> None:
+        """Ask where to, and write what `data` gives."""
+        self._write(title, name, kinds, lambda path: files.write_atomically(path, data()))
+
+    def copy_text(self, text: str) -> None:
+        """Put a command on the clipboard."""
+        QApplication.clipboard().setText(text)
         self.notice.emit("info", "The command is on the clipboard.")
+
+    def copy_command(
+        self,
+        workload: Workload,
+        enabled: tuple[str, ...],
+        baseline: str,
+        profile: str,
+        cache: Cache = "warm",
+        own: tuple[OwnFile, ...] = (),
+    ) -> str:
+        """Put the command that measures this without a window on the clipboard."""
+        command = copy_as_command(workload, enabled, baseline, profile, cache, own)
+        self.copy_text(command)
         return command
 
     def _write(self, title: str, name: str, kinds: str, write: Callable[[Path], object]) -> None:
@@ -172,20 +205,36 @@ class Exporter(QObject):
         else:
             self._written(path)
 
+    def _save(self, recording: Recording, name: str, saved: Callable[[int], None]) -> None:
+        path = self.ask_save("Save the recording", name, RECORDING_FILTER)
+        if path is not None:
+            count = recording.sample_count
+            self._write_gradually(path, files.pieces(recording), lambda: saved(count))
+
     def _write_samples(self, recording: Recording, name: str) -> None:
-        """Hours of samples take seconds to write: the window goes on meanwhile."""
         from app.exports import csv_samples
 
         path = self.ask_save("Export all samples", name, "CSV (*.csv)")
-        if path is None:
-            return
+        if path is not None:
+            self._write_gradually(path, csv_samples.pieces(recording))
+
+    def _write_gradually(
+        self, path: Path, pieces: Iterator[bytes], written: Callable[[], None] | None = None
+    ) -> None:
+        """Hours of samples take seconds to write: the window goes on meanwhile."""
         try:
             scratch = AtomicFile(path)
         except OSError as error:
             self._written(path, error.strerror or str(error))
             return
-        file = GradualFile(scratch, csv_samples.pieces(recording), self)
-        file.ended.connect(lambda error: self._written(path, error))
+
+        def ended(error: str) -> None:
+            if not error and written is not None:
+                written()
+            self._written(path, error)
+
+        file = GradualFile(scratch, pieces, self)
+        file.ended.connect(ended)
         file.start()
         if file.is_going_on:
             self.notice.emit("info", f"Writing {path}")

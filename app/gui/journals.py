@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -35,13 +36,34 @@ class Journals:
         self._lock: QLockFile | None = None
         self._journal: Journal | None = None
 
+    def take_over(self, path: Path, now: datetime) -> Journal:
+        """A new journal for this process that goes on with what is in `path`, where that is a journal.
+
+        One that an ended session left behind is moved, any other stays where it is.
+        """
+        target = self._new_path(now)
+        if path.suffix == ".jsonl":
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if path.parent == self.folder / "unsaved":
+                os.replace(path, target)
+                Path(str(path) + ".lock").unlink(missing_ok=True)
+            else:
+                shutil.copyfile(path, target)
+        return self._open(target)
+
     def begin(self, now: datetime) -> Journal:
         """A new journal for this process."""
+        return self._open(self._new_path(now))
+
+    def _new_path(self, now: datetime) -> Path:
         path = self.folder / "unsaved" / f"{now:%Y%m%d-%H%M%S}-{os.getpid()}.jsonl"
         number = os.getpid()
         while path.exists():
             number += 1
             path = path.with_name(f"{now:%Y%m%d-%H%M%S}-{number}.jsonl")
+        return path
+
+    def _open(self, path: Path) -> Journal:
         self._journal = Journal(path)
         self._lock = _lock_of(path)
         self._lock.tryLock(0)

@@ -17,6 +17,7 @@ def menu_items(theme: str, motion: bool, panel: bool, recent: Sequence[Found]) -
     items = [
         MenuItem("panel", "Left panel", trailing="Ctrl+L", checked=panel, icon="sliders"),
         MenuItem("open", "Open…", trailing="Ctrl+O", icon="folder", line_before=True),
+        MenuItem("compare", "Compare with…", trailing="Ctrl+D", icon="arrow-right"),
         MenuItem("save", "Save the recording…", trailing="Ctrl+S", icon="file"),
     ]
     if recent:

@@ -7,9 +7,15 @@ import math
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QBrush, QColor, QPainter, QPainterPath, QPen
 
+_HOLE = 0.5
+"""A hollow mark's hole, as a share of its size: at 10 px a line of 2.5 px stays."""
+
 
 def mark_path(shape: str, size: float) -> QPainterPath:
     """The outline of a mark of `size` px, centred on the origin. Areas look equal, widths are not."""
+    if shape == "ring" or shape.startswith("hollow-"):
+        solid = "circle" if shape == "ring" else shape.removeprefix("hollow-")
+        return mark_path(solid, size).subtracted(mark_path(solid, size * _HOLE))
     path = QPainterPath()
     half = size / 2
     if shape == "circle":

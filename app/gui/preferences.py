@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
-import platformdirs
 
 from app.core.catalog import CONTENDERS, DEFAULT_CONTENDERS
 from app.core.fields import FieldError, UnknownKeyError, read_struct
 from app.core.files import write_atomically
+from app.core.folders import config_folder as folder
+from app.core.own import is_own
 from app.core.workload import Workload
 
 if sys.version_info >= (3, 11):
@@ -27,7 +28,7 @@ ThemeChoice = Literal["system", "dark", "light"]
 
 
 class Preferences(msgspec.Struct):
-    """`geometry`: x, y, width, height of the window, null before its first time.
+    """`geometry`: x, y, width, height of the window, null before its first time. `own`: files by path.
 
     `theme` is the one in effect, `kept_theme` the one that is written: a start may ask for another.
     `notice` says what was wrong with the file, if anything was.
@@ -43,6 +44,7 @@ class Preferences(msgspec.Struct):
     workload: Workload = Workload()
     enabled: tuple[str, ...] = DEFAULT_CONTENDERS
     baseline: str = "native"
+    own: tuple[str, ...] = ()
     export_folder: str = ""
     kept_theme: ThemeChoice = "system"
     notice: str = ""
@@ -67,12 +69,6 @@ class Preferences(msgspec.Struct):
     def window_s(self) -> float | None:
         """The span of the latency chart in seconds; None for all."""
         return None if self.window_span == "all" else float(self.window_span)
-
-
-def folder() -> Path:
-    """Where this user's preferences are kept; ATTNSCOPE_CONFIG_DIR says otherwise."""
-    override = os.environ.get("ATTNSCOPE_CONFIG_DIR")
-    return Path(override) if override else Path(platformdirs.user_config_dir("attnscope", appauthor=False))
 
 
 def load(path: Path | None = None) -> tuple[Preferences, str]:
@@ -126,8 +122,10 @@ def _read(document: dict[str, Any]) -> Preferences:
     for name in ("kept_theme", "notice"):
         document.pop(name, None)
     read = msgspec.convert(document, Preferences)
-    enabled = tuple(name for name in CONTENDERS if name in read.enabled) or DEFAULT_CONTENDERS
-    baseline = read.baseline if read.baseline in enabled else enabled[0]
+    shipped = tuple(name for name in CONTENDERS if name in read.enabled) or DEFAULT_CONTENDERS
+    baseline = read.baseline if read.baseline in shipped else shipped[0]
+    # Whether these may run, and whether their files are still there, is found out elsewhere.
+    enabled = (*shipped, *(name for name in read.enabled if is_own(name)))
     # Combinations that cannot run are left to no one: the window would start with an explanation.
     usable = workload if not workload.problems else Workload()
     return msgspec.structs.replace(read, workload=usable, enabled=enabled, baseline=baseline)

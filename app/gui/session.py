@@ -13,19 +13,22 @@ from pathlib import Path
 import msgspec
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from app.core import files, journal
+from app.core import files, journal, resuming
 from app.core import messages as m
-from app.core.catalog import CONTENDERS, DEFAULT_CONTENDERS
+from app.core.catalog import CONTENDERS, DEFAULT_CONTENDERS, introduce
 from app.core.environment import Environment
-from app.core.plan import DeviceError, Measure, Plan, on_device
-from app.core.recording import Recording
+from app.core.own import OwnFile
+from app.core.plan import Cache, DeviceError, Measure, Plan, on_device, on_devices
+from app.core.recording import Recording, WorkloadRecord
 from app.core.supervision import Supervisor
+from app.core.sweep import finished_cells
 from app.core.workload import Workload
 from app.gui import theme
 from app.gui.figures import Figures, best_challenger
-from app.gui.journal_reader import JournalReader
 from app.gui.journals import Found, Journals
+from app.gui.recording_reader import RecordingReader
 from app.gui.snapshot import Snapshot
+from app.gui.sweep_run import SweepRun, SweepStatus, recorded
 from app.gui.worker_link import WorkerLink
 
 FLUSH_MS = 1000
@@ -47,6 +50,8 @@ class Session(QObject):
     build_changed = Signal()
     notice = Signal(str, str)
     recovered_available = Signal(list)
+    sweep_found = Signal()
+    """A recording was opened that has a sweep in it which can go on."""
 
     def __init__(
         self,
@@ -59,6 +64,8 @@ class Session(QObject):
     ) -> None:
         super().__init__(parent)
         self.workload = workload or Workload()
+        self.own: dict[str, OwnFile] = {}
+        """Own implementations whose code may run, by id; add with `add_own`."""
         self.enabled = tuple(name for name in CONTENDERS if name in enabled) or ("native",)
         self.baseline = baseline if baseline in self.enabled else self.enabled[0]
         self.challenger: str | None = None
@@ -75,6 +82,7 @@ class Session(QObject):
         self._journal: journal.Journal | None = None
         self._link: WorkerLink | None = None
         self._supervisor = Supervisor()
+        self._sweep: SweepRun | None = None
         self._excluded: dict[str, str] = {}
         self._careful = False
         self._generation = 0
@@ -85,8 +93,9 @@ class Session(QObject):
         self._changed_timer.timeout.connect(self.changed)
         self._answer_timer = QTimer(self, singleShot=True, interval=ANSWER_MS)
         self._answer_timer.timeout.connect(self._replace_worker)
-        self._reader = JournalReader(self)
-        self._reader.read.connect(self._journal_read)
+        self._reader = RecordingReader(self)
+        self._reader.read.connect(self._file_read)
+        self._reader.failed.connect(lambda sentence: self.notice.emit("error", sentence))
         self._flush_timer = QTimer(self, interval=FLUSH_MS)
         self._flush_timer.timeout.connect(self._flush)
 
@@ -144,7 +153,9 @@ class Session(QObject):
             return None
         silent = self._clock() - self._last_sample_s
         # Loading torch, too, is something that may take a while and was announced.
-        waits = self.environment is None or self.live.active is not None
+        measures_peaks = isinstance(self.live.peaks_state, m.PeaksStarted)
+        active = self.live.active is not None or self._is_sweeping
+        waits = self.environment is None or active or measures_peaks
         limit = ANNOUNCED_STALE_AFTER_S if waits else theme.STALE_AFTER_S
         return silent if silent > limit else None
 
@@ -155,7 +166,28 @@ class Session(QObject):
         if workload.problems or workload == self.workload:
             return
         self.workload = workload
-        viewed = self._viewed.record_for(workload) if self._viewed is not None else None
+        viewed = self._viewed_record(workload)
+        if self._viewed is not None and viewed is not None:
+            self._viewed.show(viewed)
+            self._announce()
+            return
+        self._restart_run()
+
+    def _viewed_record(self, workload: Workload) -> WorkloadRecord | None:
+        """What an open file has of a workload, with the caches as they are chosen if it has both."""
+        if self._viewed is None:
+            return None
+        other: Cache = "cold" if self.measure.cache == "warm" else "warm"
+        return self._viewed.record_for(workload, self.measure.cache) or self._viewed.record_for(
+            workload, other
+        )
+
+    def set_cache(self, cache: Cache) -> None:
+        """Measure with warm or cold caches. What was measured with the others is kept apart."""
+        if cache == self.measure.cache:
+            return
+        self.measure = msgspec.structs.replace(self.measure, cache=cache)
+        viewed = self._viewed.record_for(self.workload, cache) if self._viewed is not None else None
         if self._viewed is not None and viewed is not None:
             self._viewed.show(viewed)
             self._announce()
@@ -164,7 +196,7 @@ class Session(QObject):
 
     def set_enabled(self, implementations: tuple[str, ...]) -> None:
         """Measure these contenders, the baseline always among them."""
-        names = tuple(name for name in CONTENDERS if name in implementations or name == self.baseline)
+        names = tuple(name for name in self.known if name in implementations or name == self.baseline)
         for name in names:
             # Switched on again by hand: it gets another chance.
             if name not in self.enabled:
@@ -182,8 +214,50 @@ class Session(QObject):
         if self.challenger == implementation:
             self.challenger = None
         if implementation not in self.enabled:
-            self.enabled = tuple(n for n in CONTENDERS if n in self.enabled or n == implementation)
+            self.enabled = tuple(n for n in self.known if n in self.enabled or n == implementation)
         self._contenders_chosen()
+
+    @property
+    def own_listed(self) -> tuple[str, ...]:
+        """Own implementations to list: the session's, and those of a file that is open."""
+        plan = self._viewed.plan if self._viewed is not None else None
+        recorded = [file.id for file in plan.own] if plan is not None else []
+        return tuple(dict.fromkeys((*self.own, *recorded)))
+
+    @property
+    def known(self) -> tuple[str, ...]:
+        """All contenders, in the order of every list."""
+        return (*CONTENDERS, *self.own_listed)
+
+    def add_own(self, file: OwnFile, enable: bool = True) -> None:
+        """Take up an own implementation whose code was confirmed, in the place of an older version of it."""
+        introduce((file,))
+        before = [name for name, known in self.own.items() if known.path == file.path and name != file.id]
+        for name in before:
+            del self.own[name]
+        self.own[file.id] = file
+        self._excluded.pop(file.id, None)
+        wanted = (*self.enabled, *((file.id,) if enable else ()))
+        self.enabled = tuple(name for name in self.known if name in wanted)
+        if self.challenger in before:
+            self.challenger = file.id
+        self._contenders_chosen()
+
+    def remove_own(self, implementation: str) -> None:
+        """Leave it out. What it measured stays in the recording."""
+        if self.own.pop(implementation, None) is None:
+            return
+        self.enabled = tuple(name for name in self.enabled if name != implementation)
+        if self.challenger == implementation:
+            self.challenger = None
+        self._contenders_chosen()
+
+    def try_again(self, implementation: str) -> None:
+        """Start a contender anew, in a new process where it has one of its own."""
+        if implementation in self.enabled and implementation != self.baseline:
+            others = tuple(name for name in self.enabled if name != implementation)
+            self.set_enabled(others)
+            self.set_enabled((*others, implementation))
 
     def _contenders_chosen(self) -> None:
         if self.viewing is None:
@@ -199,6 +273,8 @@ class Session(QObject):
 
     def pause(self) -> None:
         self.paused = True
+        if self._sweep is not None:
+            self._sweep.pause(self._clock())
         self._send(m.Pause())
         self.run_state_changed.emit()
 
@@ -208,6 +284,8 @@ class Session(QObject):
             return
         self.paused = False
         self._last_sample_s = self._clock()
+        if self._sweep is not None:
+            self._sweep.resume(self._clock())
         self._send(m.Resume())
         self.run_state_changed.emit()
 
@@ -215,7 +293,7 @@ class Session(QObject):
         """Forget the current workload's samples and measure it anew. A file that is open stays as it is."""
         if self.viewing is not None:
             return
-        record = self.live.record_for(self.workload)
+        record = self.live.record_for(self.workload, self.measure.cache)
         if record is not None:
             record.forget()
         self._excluded.clear()
@@ -241,45 +319,172 @@ class Session(QObject):
         if self.viewing is None:
             self._send(m.Profile())
 
+    def measure_peaks(self, again: bool = False) -> None:
+        """Have the ceilings of the workload's device measured; `again` although they are known."""
+        if self.viewing is not None or self.environment is None:
+            return
+        workload = self.workload
+        self._send(m.MeasurePeaks(workload.device, workload.dtype, self.measure.threads, again))
+
     def build(self, clean: bool = False) -> None:
         self._send(m.Build(clean))
 
     def cancel_build(self) -> None:
         self._send(m.CancelBuild())
 
+    # ---- the sweep -------------------------------------------------------------------------------------
+
+    @property
+    def _is_sweeping(self) -> bool:
+        return self._sweep is not None and self._sweep.is_active
+
+    def start_sweep(self, plan: Plan, first: int = 0, anew: bool = False) -> None:
+        """Measure every workload of `plan` from `first` on; `anew` forgets what was sampled of those.
+
+        Raises DeviceError. Before the worker is ready this waits for it.
+        """
+        if self.environment is not None:
+            plan = on_devices(plan, self.environment)
+        if self.viewing is not None:
+            self._leave_recording()
+        own = tuple(self.own[name] for name in plan.implementations if name in self.own)
+        self._sweep = SweepRun(msgspec.structs.replace(plan, own=own), first, anew)
+        self._run_sweep()
+
+    def cancel_sweep(self) -> None:
+        """End the sweep where it is and measure live again. It can go on later."""
+        if self._is_sweeping:
+            self.paused = False
+            self._send(m.Resume())
+            self._restart_run()
+            self.run_state_changed.emit()
+
+    def resume_sweep(self) -> None:
+        """Go on with a sweep that was paused, cancelled or opened from a file, with the first cell not done."""
+        if self.viewing is not None:
+            self._adopt_recording()
+            return
+        if self._sweep is None or self._sweep.state == "done":
+            return
+        if self._sweep.state == "paused":
+            self.resume()
+        elif self._sweep.state == "stopped":
+            self._run_sweep()
+
+    def show_cell(self, workload: Workload) -> None:
+        """Show a cell of the sweep: its record while the sweep goes on, else measured live."""
+        if not self._is_sweeping or self.viewing is not None:
+            self.set_workload(workload)
+            return
+        cache = self._sweep.plan.measure.cache if self._sweep is not None else "warm"
+        record = self.live.record_for(workload, cache)
+        if record is not None:
+            self.workload = workload
+            self.live.show(record)
+            self._announce()
+
+    def sweep_status(self) -> SweepStatus | None:
+        """The sweep of what is shown: a file's, or this session's."""
+        if self._viewed is not None:
+            return recorded(self._viewed, self._resume_obstacle(self._viewed))
+        return self._sweep.status(self._clock()) if self._sweep is not None else None
+
+    def _run_sweep(self) -> None:
+        sweep = self._sweep
+        assert sweep is not None
+        if sweep.next >= len(sweep.plan.workloads):
+            sweep.state = "done"
+            return
+        sweep.state = "running"
+        self.paused = False
+        if self.environment is None:
+            return
+        self._send(m.Resume())
+        sweep.plan = on_devices(sweep.plan, self.environment)
+        self._generation += 1
+        self._begin(sweep.start(self._generation, self._careful))
+        self.live.show(self.live.add_record(self.workload, sweep.plan.measure.cache))
+        self.run_state_changed.emit()
+
+    def _follow_sweep(self, message: m.Message) -> None:
+        sweep = self._sweep
+        if sweep is None or not sweep.is_active:
+            return
+        if getattr(message, "generation", None) != self._generation:
+            return
+        if sweep.take(message, self._clock()):
+            self._run_sweep()
+        elif sweep.state == "done":
+            self.notice.emit("info", f"the sweep is done: {len(sweep.plan.workloads)} cells are measured")
+            self._restart_run()
+
+    def _resume_obstacle(self, opened: Recording) -> str:
+        """Why what this machine would measure does not belong beside what is in a file; empty if it does."""
+        plan = opened.sweep
+        if plan is None or self.environment is None:
+            return ""
+        changes = resuming.environment_changes(opened.environment, self.environment, plan)
+        said = [resuming.sentence(changes)] if changes else []
+        loaded = self.live.build.loaded_key
+        if loaded is not None and resuming.is_other_build(opened.environment, loaded):
+            said.append("the extension is another build")
+        return "; ".join(said)
+
+    def _adopt_recording(self) -> None:
+        """Make the recording that is looked at this session's own, and go on with its sweep."""
+        opened, path = self._viewed, self.viewing
+        if opened is None or path is None or opened.sweep is None:
+            return
+        self._journals.end(keep=not self.saved)
+        self._journal = None
+        try:
+            self._journal = self._journals.take_over(path, datetime.fromtimestamp(self._clock()))
+        except OSError as error:
+            self._lose_journal(error)
+        if path.suffix != ".jsonl":
+            for message in journal.messages_of(opened):
+                self._keep(message)
+        before, fresh = opened.build.loaded_key, self.live.build
+        if fresh.loaded_key is not None:
+            if before is not None and before != fresh.loaded_key:
+                opened.set_aside(before)
+            opened.build = fresh
+        opened.finished = False
+        self._viewed, self.viewing = None, None
+        self.live, self.saved = opened, False
+        self._generation = max(self._generation, opened.generation)
+        if self.environment is not None:
+            opened.apply(m.Ready(self.environment, self._clock()))
+        plan = opened.sweep
+        self.enabled, self.baseline = plan.implementations, plan.baseline
+        self._sweep = SweepRun(plan, finished_cells(plan, opened))
+        self._run_sweep()
+        self.contenders_changed.emit()
+        self._announce()
+
     # ---- recordings ------------------------------------------------------------------------------------
 
-    def save_recording(self, path: Path) -> None:
-        """Write `recording.json`. Raises OSError."""
-        files.save(self.recording, path)
-        if self.viewing is None:
+    def recording_saved(self, samples: int) -> None:
+        """The recording shown is in a file, with so many of its samples."""
+        if self.viewing is None and self.live.sample_count == samples:
             self.saved = True
 
     def open_recording(self, path: Path) -> None:
         """Show a recording from a file or a journal; measuring pauses. Raises `RecordingError`, OSError.
 
-        A journal appears when it is read, which for one of hours takes seconds.
+        It appears when it is read, which for one of hours takes a while.
         """
-        self._reader.stop()
-        if path.suffix != ".jsonl":
-            self._show_recording(path, files.load(path))
-            return
         done = self._reader.start(path)
         if done is None:
             self.notice.emit("info", f"Reading {path.name}")
         else:
-            self._show_journal(path, *done)
+            self._show_recording(path, done)
 
-    def _journal_read(self, path: Path, opened: Recording, unreadable: int) -> None:
+    def _file_read(self, path: Path, opened: Recording) -> None:
         try:
-            self._show_journal(path, opened, unreadable)
+            self._show_recording(path, opened)
         except files.RecordingError as error:
             self.notice.emit("error", str(error))
-
-    def _show_journal(self, path: Path, opened: Recording, unreadable: int) -> None:
-        self._show_recording(path, opened)
-        if unreadable:
-            self.notice.emit("warning", f"{path.name}: {unreadable:,} lines could not be read")
 
     def _show_recording(self, path: Path, opened: Recording) -> None:
         if not opened.records:
@@ -289,24 +494,35 @@ class Session(QObject):
         self.pause()
         record = opened.current or opened.records[0]
         self.workload = record.workload
+        self.measure = msgspec.structs.replace(self.measure, cache=record.cache)
         if opened.plan is not None:
-            self.enabled = tuple(n for n in CONTENDERS if n in opened.plan.implementations) or self.enabled
+            self.enabled = tuple(n for n in self.known if n in opened.plan.implementations) or self.enabled
             self.baseline = opened.plan.baseline
         self.contenders_changed.emit()
         self._announce()
+        for fault in opened.faults:
+            self.notice.emit("warning", f"{path.name}: {fault}")
+        status = recorded(opened)
+        if status is not None and not status.is_complete:
+            self.sweep_found.emit()
 
     def close_recording(self) -> None:
         """Go back from a file to measuring, with the workload that was shown."""
         if self._viewed is None:
             return
+        self._leave_recording()
+        self._restart_run()
+        self.contenders_changed.emit()
+        self.run_state_changed.emit()
+
+    def _leave_recording(self) -> None:
         self._viewed, self.viewing = None, None
+        # What a file names is shown, and never run.
+        self.enabled = tuple(name for name in self.enabled if name in self.known) or (self.baseline,)
         self.paused = False
         if self.environment is not None:
             self._make_out_device()
         self._send(m.Resume())
-        self._restart_run()
-        self.contenders_changed.emit()
-        self.run_state_changed.emit()
 
     def discard_journal(self, found: Found) -> None:
         found.path.unlink(missing_ok=True)
@@ -332,9 +548,11 @@ class Session(QObject):
             now_s=now_s,
             window_s=window_s,
             running=self.running,
-            paused=self.paused and self.viewing is None,
+            # While a sweep is under way nothing is measured live: what is shown is of a moment that has passed.
+            paused=(self.paused or self._is_sweeping) and self.viewing is None,
             stale_s=self.stale_s,
             recorded=self.viewing is not None,
+            sweep=self.sweep_status(),
         )
 
     # ---- the worker ------------------------------------------------------------------------------------
@@ -361,7 +579,9 @@ class Session(QObject):
             return
         decision = self._supervisor.worker_died(exit_status, self.live.active)
         self._careful = decision.careful
-        if decision.blamed is not None:
+        if decision.blamed is not None and self._sweep is not None and self._is_sweeping:
+            self._sweep.blame(decision.blamed, decision.sentence)
+        elif decision.blamed is not None:
             self._excluded[decision.blamed] = decision.sentence
         word = "worker restarted" if decision.restart else "worker stopped"
         self._note(word, decision.sentence, "warning")
@@ -386,7 +606,10 @@ class Session(QObject):
             # A file stays open whatever becomes of the worker; measuring begins when it is closed.
             if self.viewing is None:
                 self._make_out_device()
-                self._restart_run()
+                if self._is_sweeping:
+                    self._go_on_sweeping()
+                else:
+                    self._restart_run()
             self._send(m.Build())
         elif isinstance(message, m.Notice):
             self.notice.emit(message.level, message.text)
@@ -399,7 +622,19 @@ class Session(QObject):
                 if self._link is not None:
                     self._link.stop()
                 self._start_worker()
+        self._follow_sweep(message)
         self._announce()
+
+    def _go_on_sweeping(self) -> None:
+        """A new worker goes on where the old one was; a pause holds over it."""
+        paused = self.paused
+        try:
+            self._run_sweep()
+        except DeviceError as error:
+            self.notice.emit("error", str(error))
+            self._restart_run()
+        if paused:
+            self.pause()
 
     def _make_out_device(self) -> None:
         assert self.environment is not None
@@ -415,18 +650,31 @@ class Session(QObject):
             return
         if self.environment is None:
             return
+        if self._sweep is not None:
+            self._sweep.stop()
         self._generation += 1
-        self._last_sample_s = self._clock()
         plan = Plan(
             workloads=(self.workload,),
             implementations=self.enabled,
             baseline=self.baseline,
             measure=self.measure,
             title="Live",
+            own=tuple(self.own[name] for name in self.enabled if name in self.own),
         )
-        start = m.Start(
-            self._generation, plan, live=True, careful=self._careful, excluded=dict(self._excluded), anew=anew
+        self._begin(
+            m.Start(
+                self._generation,
+                plan,
+                live=True,
+                careful=self._careful,
+                excluded=dict(self._excluded),
+                anew=anew,
+            )
         )
+
+    def _begin(self, start: m.Start) -> None:
+        """Tell recording, journal and worker of a run, in this order."""
+        self._last_sample_s = self._clock()
         self.live.begin(start)
         self._keep(start)
         self._send(start)
@@ -437,8 +685,23 @@ class Session(QObject):
         self._announce()
 
     def _send(self, command: m.Command) -> None:
+        if isinstance(command, m.Start):
+            command = self._without_strangers(command)
         if self._link is not None:
             self._link.send(command)
+
+    def _without_strangers(self, start: m.Start) -> m.Start:
+        """Whatever a plan came from, a file included: code that was not confirmed in this window stays out."""
+        strange = [file for file in start.plan.own if self.own.get(file.id) != file]
+        if not strange:
+            return start
+        kept = tuple(file for file in start.plan.own if file not in strange)
+        refused = {file.id: f"the code of {file.name} was not confirmed here" for file in strange}
+        return msgspec.structs.replace(
+            start,
+            plan=msgspec.structs.replace(start.plan, own=kept),
+            excluded={**start.excluded, **refused},
+        )
 
     # ---- the recording ---------------------------------------------------------------------------------
 

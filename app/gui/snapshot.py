@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from app.core.recording import Recording, WorkloadRecord
 from app.core.results import Entry
+from app.gui.sweep_run import SweepStatus
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,7 @@ class Snapshot:
     paused: bool = False
     stale_s: float | None = None
     recorded: bool = False
+    sweep: SweepStatus | None = None
 
     @property
     def dimmed(self) -> bool:

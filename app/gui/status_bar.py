@@ -35,6 +35,11 @@ def state_of(snapshot: Snapshot, viewing: str, stopped: str) -> tuple[str, str]:
         return "error", "Stopped"
     if snapshot.stale_s is not None:
         return "warning", "Stale"
+    sweep = snapshot.sweep
+    if sweep is not None and sweep.state in ("running", "paused"):
+        role = "ok" if sweep.state == "running" else "text_tertiary"
+        word = "Sweep" if sweep.state == "running" else "Sweep paused"
+        return role, f"{word} {number(sweep.done)} of {number(sweep.total)}"
     if snapshot.paused:
         return "text_tertiary", "Paused"
     return ("ok", "Running") if snapshot.running else ("text_tertiary", "Starting")
@@ -50,13 +55,22 @@ def left_level(snapshot: Snapshot, viewing: str = "", stopped: str = "") -> Leve
     if record is not None and record.rounds:
         parts.append(Text(f"round {number(record.rounds)}", gap=16))
         rate = rounds_per_second(snapshot)
-        if rate is not None and not snapshot.paused and not viewing and snapshot.stale_s is None:
+        sweeping = snapshot.sweep is not None and snapshot.sweep.state == "running"
+        if (
+            rate is not None
+            and not sweeping
+            and not snapshot.paused
+            and not viewing
+            and snapshot.stale_s is None
+        ):
             parts.append(Text(f"{number(rate, 0 if rate >= 10 else 1)} rounds/s", gap=16))
         parts.append(Text("interleaved, order rotating", gap=16))
     environment = snapshot.recording.environment
     if environment is not None and environment.threads and not snapshot.on_gpu:
         threads = "1 thread" if environment.threads == 1 else f"{environment.threads} threads"
         parts.append(Text(threads, gap=16))
+    if record is not None:
+        parts.append(Text(f"cache {record.cache}", gap=16))
     return tuple(parts)
 
 

@@ -16,8 +16,8 @@ from app.gui.parts.picker import Picker
 from app.gui.parts.tabs import TabStrip
 from app.gui.views.frame import View
 
-TITLES = ("Live", "Build", "System")
-LIVE, BUILD, SYSTEM = range(3)
+TITLES = ("Live", "Sweep", "Accuracy", "Roofline", "Build", "System")
+LIVE, SWEEP, ACCURACY, ROOFLINE, BUILD, SYSTEM = range(6)
 SPANS = {"60": "Last 60 s", "300": "Last 5 min", "all": "All"}
 _SHORT_SPANS = {"60": "60 s", "300": "5 min", "all": "All"}
 
@@ -48,8 +48,13 @@ class TabArea(QWidget, Part):
         self._row.addWidget(self.span)
         self._row.addWidget(self.camera)
         self.stack = QStackedWidget()
-        for view in views:
+        self._tools: dict[QWidget, int] = {}
+        for index, view in enumerate(views):
             self.stack.addWidget(view)
+            for tool in view.head_tools():
+                self._row.insertWidget(self._row.count() - 2, tool)
+                self._tools[tool] = index
+                tool.setVisible(index == LIVE)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(look.sizes.gap)
@@ -79,6 +84,10 @@ class TabArea(QWidget, Part):
         news = "busy" if build.is_running else "error" if build.state == "failed" else ""
         self.tabs.set_news(BUILD, news)  # type: ignore[arg-type]
 
+    def show_wrong(self, wrong: bool) -> None:
+        """Mark the Accuracy tab where a contender's result is wrong."""
+        self.tabs.set_news(ACCURACY, "error" if wrong else "")
+
     def restyle(self) -> None:
         self._column.setSpacing(self.look.sizes.gap)
         self._head.setFixedHeight(self.look.sizes.tabs)
@@ -87,6 +96,8 @@ class TabArea(QWidget, Part):
     def _changed(self, index: int) -> None:
         self.stack.setCurrentIndex(index)
         self.span.setVisible(index == LIVE)
+        for tool, of in self._tools.items():
+            tool.setVisible(of == index)
         self.tab_changed.emit(index)
 
     def _spans(self) -> list[MenuItem]:

@@ -51,6 +51,9 @@ class Theme:
     warning: StateColours
     error: StateColours
     band_opacity: float
+    heat_slow: str
+    heat: tuple[str, ...]
+    """From no difference to the largest speed-up, evenly on a log scale; `heat_slow` is the largest loss."""
 
     def series(self, implementation: str) -> QColor:
         """The fixed colour of a contender's curve."""
@@ -97,6 +100,8 @@ DARK = Theme(
     warning=StateColours("#F4BE55", "#3A2C10"),
     error=StateColours("#FF8E86", "#451B1A"),
     band_opacity=0.34,
+    heat_slow="#B4531C",
+    heat=("#232B35", "#1C4E73", "#2F86BC", "#74C6F5"),
 )
 
 LIGHT = Theme(
@@ -127,6 +132,8 @@ LIGHT = Theme(
     warning=StateColours("#7A5200", "#FBEFD2"),
     error=StateColours("#B3261E", "#FCE4E2"),
     band_opacity=0.24,
+    heat_slow="#F0A878",
+    heat=("#EEF1F5", "#9CCBEA", "#2E86BE"),
 )
 
 THEMES: dict[str, Theme] = {theme.name: theme for theme in (DARK, LIGHT)}

@@ -78,8 +78,9 @@ class Writer:
             return self._alone(snapshot, baseline)
         if challenger.status in ("failed", "unavailable"):
             return self._unavailable(snapshot, challenger)
-        if challenger.accuracy is not None and not challenger.accuracy.ok:
-            return self._wrong(challenger)
+        for judged in (challenger, baseline):
+            if judged.accuracy is not None and not judged.accuracy.ok:
+                return self._wrong(judged)
         speed = challenger.speed_up
         plan = recording.plan
         wanted_rounds = plan.measure.min_rounds if plan is not None else DEFAULT_MIN_ROUNDS

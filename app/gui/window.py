@@ -25,6 +25,8 @@ from app.core.plan import on_device
 from app.core.workload import Workload
 from app.gui.body import Body
 from app.gui.commands import Commands
+from app.gui.compare.screen import CompareScreen
+from app.gui.controls.cache_choice import CacheChoice
 from app.gui.controls.contender_list import ContenderList
 from app.gui.controls.left_panel import LeftPanel
 from app.gui.controls.run_bar import RunBar
@@ -37,7 +39,8 @@ from app.gui.preferences import Preferences
 from app.gui.session import Session
 from app.gui.snapshot import Snapshot
 from app.gui.status_bar import StatusBar
-from app.gui.tab_area import BUILD, SYSTEM, TITLES, TabArea
+from app.gui.sweep_wishes import SweepWishes
+from app.gui.tab_area import BUILD, SWEEP, SYSTEM, TITLES, TabArea
 from app.gui.theme import (
     DARK,
     LIGHT,
@@ -51,14 +54,17 @@ from app.gui.theme import (
 )
 from app.gui.verdict_actions import VerdictActions
 from app.gui.verdict_bar import VerdictBar
+from app.gui.views.accuracy import AccuracyView
 from app.gui.views.build import BuildView
 from app.gui.views.live import LiveView
+from app.gui.views.roofline import RooflineView
+from app.gui.views.sweep import SweepView
 from app.gui.views.system import SystemView
 
 MINIMUM = (900, 600)
 DEFAULT = (1440, 900)
 AGE_INTERVAL_S = 1.0
-OPENABLE = (".json", ".jsonl", ".toml")
+OPENABLE = (".json", ".jsonl", ".toml", ".py")
 
 
 class MainWindow(QWidget):
@@ -97,16 +103,23 @@ class MainWindow(QWidget):
         look, preferences = self.look, self.preferences
         self.run_bar = RunBar(look)
         self.form = WorkloadForm(look, self.session.workload)
+        self.cache = CacheChoice(look)
         self.contenders = ContenderList(look)
-        self.panel = LeftPanel(look, self.form, self.contenders)
+        self.panel = LeftPanel(look, self.form, self.contenders, self.cache)
         self.banners = BannerStack()
         self.verdict = VerdictBar(look)
         self.live = LiveView(look.theme, look.type)
+        self.sweep = SweepView(look.theme, look.type)
+        self.accuracy = AccuracyView(look.theme, look.type)
+        self.roofline = RooflineView(look.theme, look.type)
         self.build = BuildView(look.theme, look.type)
         self.system = SystemView(look.theme, look.type)
-        self.tabs = TabArea(look, (self.live, self.build, self.system), preferences.window_span)
+        views = (self.live, self.sweep, self.accuracy, self.roofline, self.build, self.system)
+        self.tabs = TabArea(look, views, preferences.window_span)
         self.status = StatusBar(look)
+        self.compare = CompareScreen(look, self)
         self.commands = Commands(self, native_dialogs)
+        self.sweep_wishes = SweepWishes(self)
         self.actions_of_verdict = VerdictActions(self.session, self.tabs, self)
 
     def _lay_out(self) -> None:
@@ -143,6 +156,9 @@ class MainWindow(QWidget):
         self.contenders.enabled_changed.connect(session.set_enabled)
         self.contenders.baseline_changed.connect(session.set_baseline)
         self.contenders.challenger_changed.connect(session.set_challenger)
+        self.contenders.add_requested.connect(self.commands.own.choose)
+        self.contenders.reload_requested.connect(self.commands.own.reload)
+        self.contenders.remove_requested.connect(self.commands.own.remove)
         self.verdict.challenger_picked.connect(session.set_challenger)
         self.verdict.baseline_picked.connect(session.set_baseline)
         self.verdict.acted.connect(self.actions_of_verdict.act)
@@ -151,12 +167,22 @@ class MainWindow(QWidget):
         bar.run_toggled.connect(self.toggle_run)
         bar.restart_requested.connect(session.restart)
         bar.profile_requested.connect(session.profile_now)
+        bar.sweep_requested.connect(self.open_sweep)
         bar.build_requested.connect(lambda: self.tabs.go_to(BUILD))
         bar.export_requested.connect(self.commands.open_export_menu)
         self.tabs.tab_changed.connect(self._tab_changed)
         self.tabs.span_changed.connect(self._span_changed)
         self.tabs.picture_requested.connect(self.commands.open_picture_menu)
+        self.cache.chosen.connect(session.set_cache)
         self.live.implementation_selected.connect(self._select)
+        self.accuracy.implementation_selected.connect(self._select)
+        self.accuracy.command_requested.connect(lambda: self.commands.export("command"))
+        self.roofline.peaks_requested.connect(session.measure_peaks)
+        self.compare.notice.connect(self.notify)
+        self.compare.left.connect(self.commands.comparing.ended)
+        self.compare.asked_for.connect(self.commands.comparing.ask)
+        self.compare.export_requested.connect(self.commands.comparing.open_menu)
+        self.compare.command_requested.connect(self.commands.comparing.copy_command)
         self.build.rebuild_requested.connect(session.build)
         self.build.cancel_requested.connect(session.cancel_build)
         self.build.retry_requested.connect(lambda: session.build(False))
@@ -176,7 +202,9 @@ class MainWindow(QWidget):
                 self.setGeometry(rect)
         if self.preferences.maximised:
             self.setWindowState(Qt.WindowState.WindowMaximized)
-        self.tabs.go_to(self.preferences.tab)
+        status = self.session.snapshot(None).sweep
+        broke_off = status is not None and status.state == "recorded" and not status.is_complete
+        self.tabs.go_to(SWEEP if broke_off else self.preferences.tab)
         self._apply_look(self.look)
 
     # ---- looks -----------------------------------------------------------------------------------------
@@ -227,13 +255,19 @@ class MainWindow(QWidget):
 
     def notify(self, level: str, text: str) -> None:
         """A line in the window; nothing waits for it."""
-        self.banners.show_notice(self.look, level, text[:1].upper() + text[1:])
+        banners = self.compare.banners if self.compare.isVisible() else self.banners
+        banners.show_notice(self.look, level, text[:1].upper() + text[1:])
+
+    def show_rest(self, shown: bool) -> None:
+        """Show what is measured, or leave the place, and the focus, to a comparison."""
+        for part in (self.run_bar, self.body, self.status):
+            part.setVisible(shown)
 
     def _mark(self) -> None:
         self._dirty = True
 
     def _tick(self) -> None:
-        if not self.isVisible() or self.isMinimized():
+        if not self.isVisible() or self.isMinimized() or self.compare.isVisible():
             return
         now = time.monotonic()
         if not self._dirty:
@@ -260,7 +294,7 @@ class MainWindow(QWidget):
         viewing, stopped = session.viewing, session.stopped_because
         recording = snapshot.recording
         self.form.set_environment(recording.environment or session.environment)
-        listing = (recording, snapshot.record, session.enabled, session.baseline)
+        listing = (recording, snapshot.record, session.enabled, session.baseline, session.own_listed)
         self.contenders.show_recording(*listing)
         self.body.strip.show_recording(*listing)
         idle = session.paused or viewing is not None
@@ -271,6 +305,8 @@ class MainWindow(QWidget):
         self.verdict.show_snapshot(snapshot, viewing is not None, stopped, waiting, picked)
         self.status.show_snapshot(snapshot, viewing.name if viewing is not None else "", stopped)
         self.tabs.show_build(recording.build)
+        self.tabs.show_wrong(any(e.accuracy is not None and not e.accuracy.ok for e in snapshot.entries))
+        self.cache.show_cache(snapshot.record.cache if snapshot.record is not None else session.measure.cache)
         name = f"{viewing.name} · " if viewing is not None else ""
         self.setWindowTitle(f"{name}AttnScope")
 
@@ -283,6 +319,11 @@ class MainWindow(QWidget):
         else:
             self.session.pause()
         self.refresh()
+
+    def open_sweep(self) -> None:
+        """The Sweep tab, with the focus on what is most likely wanted there."""
+        self.tabs.go_to(SWEEP)
+        self.sweep.next_step().setFocus(Qt.FocusReason.TabFocusReason)
 
     def _measure(self, workload: Workload) -> None:
         self._known_workload = workload
@@ -303,8 +344,12 @@ class MainWindow(QWidget):
     # ---- events ----------------------------------------------------------------------------------------
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        if event.key() == Qt.Key.Key_Escape and self.body.close_drawer():
-            return
+        if event.key() == Qt.Key.Key_Escape:
+            if self.compare.isVisible():
+                self.compare.leave()
+                return
+            if self.body.close_drawer():
+                return
         super().keyPressEvent(event)
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
@@ -321,6 +366,7 @@ class MainWindow(QWidget):
         sizes = SMALL if self.width() < SMALL_BELOW_WIDTH else NORMAL
         if sizes is not self.look.sizes:
             self._apply_look(self.look.with_sizes(sizes))
+        self.compare.setGeometry(self.rect())
         super().resizeEvent(event)
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
@@ -330,7 +376,7 @@ class MainWindow(QWidget):
 
     def dropEvent(self, event: QDropEvent) -> None:
         event.acceptProposedAction()
-        self.commands.open_path(Path(event.mimeData().urls()[0].toLocalFile()))
+        self.commands.open_paths([Path(url.toLocalFile()) for url in event.mimeData().urls()])
 
     def paintEvent(self, event: QPaintEvent) -> None:
         QPainter(self).fillRect(self.rect(), self.look.colour("window"))
@@ -342,6 +388,7 @@ class MainWindow(QWidget):
             self._remember()
             self.hide()
             self.commands.exporter.close()
+            self.compare.comparer.stop()
             self.session.close()
         event.accept()
 
@@ -361,4 +408,5 @@ class MainWindow(QWidget):
         if self.session.viewing is None:
             preferences.workload = self._workload_to_keep()
             preferences.enabled, preferences.baseline = self.session.enabled, self.session.baseline
+            preferences.own = tuple(file.path for file in self.session.own.values())
         preferences.save()

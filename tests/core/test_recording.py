@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 import msgspec
-import numpy as np
 import pytest
 
 from app.core import files
@@ -211,7 +210,7 @@ def test_saving_and_opening_gives_the_same_document_and_figures(tmp_path: Path) 
 
 def test_the_file_follows_the_contract() -> None:
     document = json.loads(msgspec.json.encode(files.document_of(factories.recording(rounds=60), raw=False)))
-    assert document["schema"] == 1
+    assert document["schema"] == files.SCHEMA
     assert {"environment", "profile", "results"} <= set(document)
     by_name = {r["implementation"]: r for r in document["results"]}
     result = by_name["extension-aten"]
@@ -226,60 +225,6 @@ def test_the_file_follows_the_contract() -> None:
     assert result["verdict"] == "faster"
     assert "raw" not in result
     assert not any(name.startswith(TWIN) for name in by_name)
-
-
-def test_a_save_that_fails_leaves_the_older_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "recording.json"
-    files.save(factories.recording(rounds=5), path)
-    old = path.read_bytes()
-
-    def full(*_: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(files.os, "fsync", full)
-    with pytest.raises(OSError, match="No space"):
-        files.save(factories.recording(rounds=50), path)
-    assert path.read_bytes() == old
-    assert [p.name for p in tmp_path.iterdir()] == ["recording.json"]
-
-
-def damaged() -> dict[str, bytes]:
-    good = msgspec.json.encode(files.document_of(factories.recording(rounds=8)))
-
-    def changed(change: object) -> bytes:
-        copy = json.loads(good)
-        change(copy)  # type: ignore[operator]
-        return json.dumps(copy).encode()
-
-    return {
-        "empty": b"",
-        "truncated": good[: len(good) // 2],
-        "binary": bytes(range(256)),
-        "another JSON": b'{"traceEvents": []}',
-        "a list": b"[1, 2]",
-        "a newer schema": changed(lambda d: d.update(schema=99)),
-        "no results": changed(lambda d: d.pop("results")),
-        "negative time": changed(lambda d: d["results"][0]["raw"]["samples"]["seconds"].__setitem__(0, -1.0)),
-        "unequal columns": changed(lambda d: d["results"][0]["raw"]["samples"]["round"].pop()),
-        "unordered rounds": changed(lambda d: d["results"][0]["raw"]["samples"]["round"].reverse()),
-        "unknown disturbance": changed(
-            lambda d: d["results"][0]["raw"]["samples"]["disturbed"].__setitem__(0, 7)
-        ),
-        "text for a time": changed(lambda d: d["results"][0]["raw"]["samples"]["seconds"].insert(0, "x")),
-        "NaN": good.replace(b'"seconds":[', b'"seconds":[NaN,', 1),
-        "deep nesting": b'{"schema":1,"results":' + b"[" * 100_000,
-        "not a workload": changed(lambda d: d["results"][0]["workload"].update(batch=-4)),
-    }
-
-
-@pytest.mark.parametrize("kind", list(damaged()))
-def test_a_damaged_file_is_refused_by_a_sentence_that_names_it(tmp_path: Path, kind: str) -> None:
-    path = tmp_path / "r.json"
-    path.write_bytes(damaged()[kind])
-    with pytest.raises(files.RecordingError) as caught:
-        files.load(path)
-    assert str(path) in str(caught.value)
-    assert "\n" not in str(caught.value)
 
 
 def test_a_journal_cut_off_anywhere_replays_to_what_was_whole(tmp_path: Path) -> None:
@@ -325,18 +270,37 @@ def test_what_was_forgotten_stays_forgotten_when_the_journal_is_replayed(tmp_pat
     assert replayed.records[0].series["native"].rounds.tolist() == [0]
 
 
-def test_a_large_recording_saves_and_opens_with_equal_columns(tmp_path: Path) -> None:
-    recording = factories.recording(rounds=3000)
-    files.save(recording, tmp_path / "r.json")
-    opened = files.load(tmp_path / "r.json")
-    for name, series in recording.records[0].series.items():
-        other = opened.records[0].series[name]
-        np.testing.assert_array_equal(series.seconds, other.seconds)
-        np.testing.assert_array_equal(series.at_s, other.at_s)
-
-
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
 def test_a_journal_on_a_full_disk_still_closes() -> None:
     journal = Journal(Path("/dev/full"))
     journal.write(m.Notice("info", "x", 0.0))
     journal.close(remove=False)
+
+
+def test_cold_and_warm_samples_of_a_workload_are_kept_apart() -> None:
+    workload = Workload(device="cpu")
+    made = Recording()
+    for generation, cache in enumerate(("warm", "cold", "warm"), 1):
+        plan = Plan((workload,), ("native",), measure=Measure(cache=cache))  # type: ignore[arg-type]
+        made.begin(m.Start(generation, plan, live=True))
+        factories.measure(made, ("native",), "native", 10, 20.0, {}, generation)
+    warm, cold = made.records
+    assert (warm.cache, cold.cache) == ("warm", "cold")
+    assert (len(warm.series["native"]), len(cold.series["native"])) == (20, 10)
+    assert made.record_for(workload) is warm
+    assert made.record_for(workload, "cold") is cold
+    assert cold.label == f"{workload.label}, cold cache"
+    opened = files.parse(m.encoded(files.document_of(made)), "file")
+    assert [(r.cache, len(r.series["native"])) for r in opened.records] == [("warm", 20), ("cold", 10)]
+
+
+def test_a_file_of_before_cold_caches_is_warm() -> None:
+    document = msgspec.to_builtins(files.document_of(factories.recording(rounds=10)))
+    for entry in (*document["results"], *document["hidden"], *document["workloads"]):
+        del entry["cache"]
+    del document["environment"]["peaks"]
+    del document["profile"]["measure"]["cache"]
+    opened = files.parse(msgspec.json.encode(document), "file")
+    assert [record.cache for record in opened.records] == ["warm"]
+    assert opened.environment is not None
+    assert opened.environment.peaks == ()

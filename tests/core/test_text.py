@@ -34,3 +34,22 @@ from app.core import text
 )
 def test_numbers_are_written_as_the_interface_writes_them(given: str, shown: str) -> None:
     assert given == shown
+
+
+def test_a_moment_is_what_the_calendar_says() -> None:
+    from datetime import datetime, timedelta, timezone
+
+    from app.core.text import moment
+
+    start = datetime(1970, 1, 1, tzinfo=timezone.utc)
+    for days in (0, 58, 59, 789, 10_956, 11_016, 20_788, 20_789, 40_000):
+        then = start + timedelta(days=days, hours=19, minutes=4, seconds=59)
+        assert moment(then.timestamp()) == f"{then.day} {then:%B %Y, %H:%M} UTC"
+
+
+def test_signs_shares_and_how_much_longer() -> None:
+    from app.core.text import longer, signed_error, used
+
+    assert [signed_error(v) for v in (1.4e-10, -9e-11, 0.0, None)] == ["+1.4e-10", "−9.0e-11", "0", "–"]
+    assert [used(v) for v in (0.56, 68_333.3, 1e9)] == ["56\u202f%", "68,333×", "1e+09×"]
+    assert [longer(v) for v in (1.87, 0.9, None)] == ["+87\u202f%", "−10\u202f%", "–"]

@@ -124,7 +124,7 @@ class Application:
         return code, time.monotonic() - begun
 
     def _window(self) -> str:
-        found = self._xdotool("search", "--onlyvisible", "--name", "^AttnScope", check=False)
+        found = self._xdotool("search", "--onlyvisible", "--name", "AttnScope$", check=False)
         numbers = re.findall(r"\d+", found)
         return numbers[-1] if numbers else ""
 

@@ -14,7 +14,9 @@ from app.core.environment import Device
 from app.core.plan import Measure, Plan
 from app.core.workload import Workload
 from app.engine.background import Background
+from app.engine.channel import Inbox
 from app.engine.implementations import Implementation, native
+from app.engine.own.guests import Guests
 from app.engine.profiler_protocol import CountRequest
 from app.engine.run import Run
 from app.engine.shop import Shop
@@ -104,6 +106,7 @@ class Stage:
             registry=self.registry,
             extension=self.extension,  # type: ignore[arg-type]
             profiler=self.profiler,
+            guests=Guests(Inbox()),
             background=Background(lambda token, error: self.finished.append((token, error))),
             resolve=lambda workload: (workload, Device("cpu", "a processor")),
             stopwatch=lambda device: self.device,

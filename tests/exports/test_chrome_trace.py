@@ -10,6 +10,7 @@ import pytest
 
 from app.core.trace import facts, read
 from app.core.workload import Workload
+from app.exports import chrome_trace
 from app.exports.chrome_trace import TraceExportError, export, file_name, folder_name
 from tests.core.synthetic_trace import Maker
 
@@ -73,6 +74,16 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 
 def test_the_file_is_called_after_the_implementation() -> None:
     assert file_name("extension-aten") == "extension-aten.json.gz"
+
+
+def test_a_trace_that_expands_beyond_all_measure_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chrome_trace, "MAX_EXPANDED_BYTES", 10_000)
+    bomb = gzip.compress(b'{"traceEvents": [' + b" " * 100_000 + b"{}]}")
+    with pytest.raises(TraceExportError, match="expands to more than"):
+        export(bomb, tmp_path / "t.json")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_decoding_workload_names_its_folder_without_a_mask() -> None:

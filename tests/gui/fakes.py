@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 from PySide6.QtCore import QObject, Signal
 
 from app.core import files
-from app.core.catalog import CONTENDERS
+from app.core.catalog import CONTENDERS, introduce
 from app.core.environment import Environment
+from app.core.own import OwnFile
+from app.core.plan import Cache, Measure, Plan
 from app.core.recording import Recording
 from app.core.results import entries_of
 from app.core.workload import Workload
 from app.gui.session import best_challenger
 from app.gui.snapshot import Snapshot
+from app.gui.sweep_run import SweepStatus, recorded
 from app.gui.window import MainWindow
 
 
@@ -25,6 +29,7 @@ class FakeSession(QObject):
     build_changed = Signal()
     notice = Signal(str, str)
     recovered_available = Signal(list)
+    sweep_found = Signal()
 
     def __init__(self, recording: Recording | None = None) -> None:
         super().__init__()
@@ -42,8 +47,12 @@ class FakeSession(QObject):
         self.worker_pid: int | None = 4242
         self.environment: Environment | None = self.recording.environment
         self.saved = False
+        self.measure = Measure()
         self.profile = "quick"
+        self.own: dict[str, OwnFile] = {}
+        self.own_listed: tuple[str, ...] = ()
         self.age_s = 0.1
+        self.sweep: SweepStatus | None = recorded(self.recording)
         self.calls: list[tuple[object, ...]] = []
 
     def _did(self, *call: object) -> None:
@@ -54,9 +63,33 @@ class FakeSession(QObject):
         self.workload = workload
         self._did("set_workload", workload)
 
+    def set_cache(self, cache: Cache) -> None:
+        self.measure = msgspec.structs.replace(self.measure, cache=cache)
+        self._did("set_cache", cache)
+
+    def measure_peaks(self, again: bool = False) -> None:
+        self._did("measure_peaks", again)
+
     def set_enabled(self, implementations: tuple[str, ...]) -> None:
-        self.enabled = tuple(n for n in CONTENDERS if n in implementations or n == self.baseline)
+        names = (*CONTENDERS, *self.own_listed)
+        self.enabled = tuple(n for n in names if n in implementations or n == self.baseline)
         self._did("set_enabled", self.enabled)
+
+    def add_own(self, file: OwnFile, enable: bool = True) -> None:
+        introduce((file,))
+        self.own[file.id] = file
+        self.own_listed = tuple(self.own)
+        if enable:
+            self.enabled = (*self.enabled, file.id)
+        self._did("add_own", file, enable)
+
+    def remove_own(self, implementation: str) -> None:
+        self.own.pop(implementation)
+        self.own_listed = tuple(self.own)
+        self._did("remove_own", implementation)
+
+    def try_again(self, implementation: str) -> None:
+        self._did("try_again", implementation)
 
     def set_baseline(self, implementation: str) -> None:
         self.baseline = implementation
@@ -83,6 +116,22 @@ class FakeSession(QObject):
     def profile_now(self) -> None:
         self._did("profile_now")
 
+    def start_sweep(self, plan: Plan, first: int = 0, anew: bool = False) -> None:
+        self._did("start_sweep", plan, first)
+
+    def cancel_sweep(self) -> None:
+        self._did("cancel_sweep")
+
+    def resume_sweep(self) -> None:
+        self._did("resume_sweep")
+
+    def show_cell(self, workload: Workload) -> None:
+        record = self.recording.record_for(workload)
+        if record is not None:
+            self.workload = workload
+            self.recording.show(record)
+        self._did("show_cell", workload)
+
     def build(self, clean: bool = False) -> None:
         self._did("build", clean)
 
@@ -98,10 +147,9 @@ class FakeSession(QObject):
             self.workload = record.workload
         self._did("open_recording", path)
 
-    def save_recording(self, path: Path) -> None:
-        files.save(self.recording, path)
-        self.saved = True
-        self._did("save_recording", path)
+    def recording_saved(self, samples: int) -> None:
+        self.saved = self.recording.sample_count == samples
+        self._did("recording_saved", samples)
 
     def discard_journal(self, found: object) -> None:
         self._did("discard_journal", found)
@@ -128,6 +176,7 @@ class FakeSession(QObject):
             paused=self.paused and self.viewing is None,
             recorded=self.viewing is not None,
             stale_s=self.stale_s,
+            sweep=self.sweep,
         )
 
 

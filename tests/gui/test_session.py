@@ -9,12 +9,14 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 from pytestqt.qtbot import QtBot
 
 from app.core import files
 from app.core import messages as m
 from app.core.journal import Journal
+from app.core.own import OwnFile, examine
 from app.core.plan import Plan
 from app.core.workload import Workload
 from app.gui import worker_link
@@ -404,7 +406,7 @@ def a_journal(path: Path, messages: int) -> Path:
 def test_a_long_journal_is_read_while_the_window_goes_on(
     make: Make, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.gui.journal_reader.SLICE_S", 0.0)
+    monkeypatch.setattr("app.gui.recording_reader.SLICE_S", 0.0)
     path = a_journal(tmp_path / "20260101-120000-99.jsonl", 1000)
     session = make()
     session.open_recording(path)
@@ -417,12 +419,66 @@ def test_a_long_journal_is_read_while_the_window_goes_on(
 def test_a_session_closed_while_it_reads_a_journal_reads_no_more(
     make: Make, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.gui.journal_reader.SLICE_S", 0.0)
+    monkeypatch.setattr("app.gui.recording_reader.SLICE_S", 0.0)
     session = make()
     session.open_recording(a_journal(tmp_path / "20260101-120000-99.jsonl", 1000))
     session.close()
     qtbot.wait(50)
     assert session.viewing is None
+
+
+def test_a_long_recording_is_read_while_the_window_goes_on(
+    make: Make, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.gui.recording_reader.SLICE_S", 0.0)
+    path = tmp_path / "r.json"
+    files.save(factories.recording(Workload(seq_len=99, device="cpu"), rounds=40), path)
+    session = make()
+    session.open_recording(path)
+    assert session.viewing is None
+    qtbot.waitUntil(lambda: session.viewing == path, timeout=5000)
+    assert session.recording.sample_count == 40 * 5
+
+
+def test_a_recording_that_turns_out_damaged_while_it_is_read_is_one_error(
+    make: Make, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.gui.recording_reader.SLICE_S", 0.0)
+    path = tmp_path / "r.json"
+    files.save(factories.recording(rounds=40), path)
+    data = path.read_bytes()
+    path.write_bytes(data[: data.index(b'"results"')])
+    session = make()
+    said: list[tuple[str, str]] = []
+    session.notice.connect(lambda level, text: said.append((level, text)))
+    session.open_recording(path)
+    qtbot.waitUntil(lambda: any(level == "error" for level, _ in said), timeout=5000)
+    assert "no sample is left" in said[-1][1]
+    assert session.viewing is None
+
+
+def test_what_of_a_recording_is_missing_is_said_when_it_opens(make: Make, tmp_path: Path) -> None:
+    path = tmp_path / "r.json"
+    files.save(factories.recording(rounds=40), path)
+    path.write_bytes(path.read_bytes()[:-400])
+    session = make()
+    said: list[str] = []
+    session.notice.connect(lambda level, text: said.append(text))
+    session.open_recording(path)
+    assert session.viewing == path
+    assert said[-1].startswith("r.json: its end is missing")
+
+
+def test_only_what_is_in_the_file_counts_as_saved(make: Make) -> None:
+    session = make()
+    session.live = factories.recording(rounds=5)
+    session.saved = False
+    count = session.live.sample_count
+    factories.measure(session.live, ("native",), "native", 1, 20.0, {}, 1, first_round=5)
+    session.recording_saved(count)
+    assert not session.saved
+    session.recording_saved(session.live.sample_count)
+    assert session.saved
 
 
 def test_a_journal_without_a_measurement_is_one_error_and_no_more(
@@ -452,3 +508,73 @@ def test_nothing_is_heard_of_a_worker_after_the_session_closed(make: Make, qtbot
     qtbot.wait(100)
     assert samples(session) == before
     assert heard == []
+
+
+def own_file(folder: Path, text: str = "x = 1\n") -> OwnFile:
+    path = folder / "mine.py"
+    path.write_text(text)
+    return examine(path).file
+
+
+def starts(session: Session) -> list[m.Start]:
+    """What was written down as sent, newest last."""
+    journal = session._journal
+    assert journal is not None
+    journal.flush()
+    lines = [line for line in journal.path.read_bytes().splitlines() if b'"type":"Start"' in line]
+    found = [m.decode_command(line) for line in lines]
+    return [start for start in found if isinstance(start, m.Start)]
+
+
+def test_an_own_implementation_is_measured_replaced_and_removed(
+    make: Make, qtbot: QtBot, tmp_path: Path
+) -> None:
+    session = make()
+    session.start()
+    qtbot.waitUntil(lambda: samples(session) > 10, timeout=8000)
+    first = own_file(tmp_path)
+    session.add_own(first)
+    assert session.enabled[-1] == first.id
+    assert starts(session)[-1].plan.own == (first,)
+    second = own_file(tmp_path, "x = 2\n")
+    session.add_own(second)
+    assert first.id not in session.enabled
+    assert starts(session)[-1].plan.own == (second,)
+    session.set_baseline(second.id)
+    assert session.baseline == "native"
+    session.remove_own(second.id)
+    assert starts(session)[-1].plan.own == ()
+    assert second.id not in starts(session)[-1].plan.implementations
+
+
+def test_a_recording_shows_its_own_implementations_and_never_runs_them(
+    make: Make, qtbot: QtBot, tmp_path: Path
+) -> None:
+    file = own_file(tmp_path)
+    recording = factories.recording()
+    assert recording.plan is not None
+    recording.plan = msgspec.structs.replace(
+        recording.plan, implementations=(*recording.plan.implementations, file.id), own=(file,)
+    )
+    files.save(recording, tmp_path / "recording.json")
+    session = make()
+    sent: list[m.Command] = []
+    session.start()
+    qtbot.waitUntil(lambda: samples(session) > 10, timeout=8000)
+    assert session._link is not None
+    send = session._link.send
+    session._link.send = lambda command: (sent.append(command), send(command))[1]  # type: ignore[method-assign]
+    session.open_recording(tmp_path / "recording.json")
+    assert session.own_listed == (file.id,)
+    assert file.id in session.enabled
+    session.close_recording()
+    assert file.id not in session.enabled
+    # Even a plan that came from a file as it is.
+    plan = recording.plan
+    session._send(m.Start(99, plan))
+    for command in sent:
+        if isinstance(command, m.Start):
+            assert command.plan.own == ()
+    last = sent[-1]
+    assert isinstance(last, m.Start)
+    assert last.excluded == {file.id: "the code of mine.py was not confirmed here"}

@@ -131,8 +131,10 @@ def test_the_small_layout_names_how_many_columns_it_hides(live: LiveView) -> Non
     live.set_small(True)
     live.show_snapshot(scenes.SCENES["on a GPU"]())
     scenes.drawn(live, 744, 460)
-    assert columns_of(scenes.SCENES["on a GPU"](), True)[1] == ("iqr", "python", "operators", "peak")
-    assert "4 columns hidden" in words_of(live)
+    assert columns_of(scenes.SCENES["on a GPU"](), True)[1] == (
+        "device", "kernels", "iqr", "python", "operators", "peak", "profiled",
+    )  # fmt: skip
+    assert "7 columns hidden" in words_of(live)
     assert not live._distribution_card.isVisible()
     live.show_snapshot(scenes.SCENES["running"]())
     assert "operators" in live.table.results.columns
@@ -176,7 +178,7 @@ def test_keys_move_choose_and_copy(live: LiveView, qtbot) -> None:  # type: igno
     qtbot.keyClick(live.table, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
     lines = QGuiApplication.clipboard().text().split("\n")
     assert len(lines) == 5
-    assert {line.count("\t") for line in lines} == {9}
+    assert {line.count("\t") for line in lines} == {10}
     assert lines[1].startswith("Native (step by step)\t")
 
 
@@ -187,7 +189,7 @@ def test_markdown_holds_every_row_and_escapes_bars() -> None:
     lines = as_markdown(rows_of(shown), columns_of(shown, False)[0]).split("\n")
     assert len(lines) == 6
     assert "a \\| b c" in lines[3]
-    assert {line.replace("\\|", "").count("|") for line in lines} == {11}
+    assert {line.replace("\\|", "").count("|") for line in lines} == {12}
 
 
 def test_the_last_snapshot_is_drawn_even_when_it_comes_too_soon(live: LiveView, qtbot) -> None:  # type: ignore[no-untyped-def]

@@ -35,6 +35,7 @@ def test_a_recording_is_saved_and_opened_again(
     path = tmp_path / "mine.json"
     answer(monkeypatch, path)
     qtbot.keyClick(window, Qt.Key.Key_S, Qt.KeyboardModifier.ControlModifier)
+    qtbot.waitUntil(lambda: path.exists(), timeout=10_000)
     assert files.load(path).sample_count == window.session.recording.sample_count
     assert window.preferences.export_folder == str(tmp_path)
     qtbot.keyClick(window, Qt.Key.Key_O, Qt.KeyboardModifier.ControlModifier)
@@ -185,6 +186,23 @@ def test_hours_of_samples_are_exported_while_the_window_goes_on(
     assert not path.exists()
     qtbot.waitUntil(lambda: window.banners.banners()[-1].text == f"Written: {path}", timeout=20_000)
     assert len(path.read_text().splitlines()) == window.session.recording.sample_count + 1
+
+
+def test_a_long_recording_is_saved_while_the_window_goes_on(
+    qtbot: QtBot, make: Maker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.gui.gradual_file.AT_ONCE_S", 1e-4)
+    window = make(FakeSession(factories.recording(rounds=400)))
+    path = tmp_path / "r.json"
+    answer(monkeypatch, path)
+    window.commands.save()
+    assert window.banners.banners()[-1].text == f"Writing {path}"
+    assert not path.exists()
+    assert not calls(window, "recording_saved")
+    qtbot.waitUntil(lambda: window.banners.banners()[-1].text == f"Written: {path}", timeout=20_000)
+    count = window.session.recording.sample_count
+    assert calls(window, "recording_saved") == [(count,)]
+    assert files.load(path).sample_count == count
 
 
 def test_an_export_under_way_leaves_nothing_when_the_window_closes(

@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QApplication, QLineEdit, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.gui.parts.overlay import Overlay
-from app.gui.tab_area import BUILD, LIVE, SYSTEM
+from app.gui.tab_area import ACCURACY, BUILD, LIVE, SWEEP, SYSTEM
 from tests.gui.conftest import Maker
 from tests.gui.fakes import calls
 
@@ -47,7 +47,13 @@ def test_each_key_does_what_the_map_says(
 def test_the_other_keys_open_what_they_name(qtbot: QtBot, make: Maker) -> None:
     window = make()
     control = Qt.KeyboardModifier.ControlModifier
-    for number, index in ((Qt.Key.Key_2, BUILD), (Qt.Key.Key_3, SYSTEM), (Qt.Key.Key_1, LIVE)):
+    for number, index in (
+        (Qt.Key.Key_2, SWEEP),
+        (Qt.Key.Key_3, ACCURACY),
+        (Qt.Key.Key_5, BUILD),
+        (Qt.Key.Key_6, SYSTEM),
+        (Qt.Key.Key_1, LIVE),
+    ):
         qtbot.keyClick(window, number, control)
         assert window.tabs.tabs.currentIndex() == index
     qtbot.keyClick(window, Qt.Key.Key_L, control)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
+from app.core.own import OwnFile
 from app.core.workload import Workload
 from app.engine.inputs import Forward, Inputs
 
@@ -40,6 +41,7 @@ class Implementation:
     it may raise, and so may the call. `unsupported` says why a workload cannot run at all. `path` names the
     way taken, from the names of the ATen operators that one call dispatched. `scratch_bytes` is a lower bound
     of what one call allocates beside its inputs. `needs` is what must be there before `prepare`.
+    `own`: it is a user's file, which runs in a guest and never in the process that prepares the others.
     """
 
     id: str
@@ -49,3 +51,4 @@ class Implementation:
     scratch_bytes: Callable[[Workload], int] = no_scratch
     needs: Need | None = None
     slow_to_prepare: bool = False
+    own: OwnFile | None = None

@@ -14,8 +14,7 @@ from PySide6.QtGui import QColor, QPainter, QPainterPath, QPen
 
 from app.core.catalog import is_hidden
 from app.core.curves import Density, density, drawable, log_density
-from app.core.evidence import pairs
-from app.core.results import Entry
+from app.core.results import Entry, pairs_of
 from app.core.statistics import SpeedUp
 from app.core.text import number, percent, times
 from app.core.ticks import between, logarithmic, tick_label, value_label
@@ -111,11 +110,9 @@ def difference_of(snapshot: Snapshot) -> Difference | None:
     entry = snapshot.entry(snapshot.challenger)
     if entry is None or entry.verdict != "unsure" or entry.speed_up is None or snapshot.record is None:
         return None
-    base = snapshot.record.series.get(snapshot.baseline)
-    series = snapshot.record.series.get(entry.implementation)
-    if base is None or series is None:
+    found = pairs_of(snapshot.record, entry.implementation, snapshot.baseline)
+    if found is None:
         return None
-    found = pairs(base, series, snapshot.record.strains)
     ratios = found.first / found.second
     ratios = ratios[drawable(ratios)][-MAX_SAMPLES:]
     if ratios.size < 5:

@@ -24,8 +24,13 @@ class Chart(Protocol):
 
 def environment_line(snapshot: Snapshot) -> str:
     """What was measured, and on what: the last line of every picture."""
+    workload = snapshot.record.label if snapshot.record is not None else ""
+    return machine_line(snapshot, workload)
+
+
+def machine_line(snapshot: Snapshot, workload: str) -> str:
+    """`workload`, and what it was measured on."""
     environment = snapshot.recording.environment
-    workload = snapshot.record.workload.label if snapshot.record is not None else ""
     if environment is None:
         return workload
     device = snapshot.record.workload.device if snapshot.record is not None else "cpu"

@@ -7,6 +7,7 @@ from PySide6.QtGui import QContextMenuEvent, QEnterEvent, QKeyEvent, QPainter, Q
 from PySide6.QtWidgets import QApplication, QCheckBox, QSizePolicy, QWidget
 
 from app.core.catalog import contender
+from app.core.own import is_own
 from app.gui.controls.contender_state import RowState
 from app.gui.marks import draw_mark
 from app.gui.parts.buttons import Button, TextLink
@@ -28,6 +29,8 @@ class ContenderRow(QCheckBox, Part):
     baseline_requested = Signal(str)
     solo_requested = Signal(str)
     challenger_requested = Signal(str)
+    reload_requested = Signal(str)
+    remove_requested = Signal(str)
     ring_radius = float(CONTROL_RADIUS)
 
     def __init__(self, look: Look, implementation: str, number: int, parent: QWidget | None = None) -> None:
@@ -36,7 +39,10 @@ class ContenderRow(QCheckBox, Part):
         self.implementation = implementation
         self.state = RowState(implementation, entry.title, False, False)
         self.setAccessibleName(entry.title)
-        self.setToolTip(f"{entry.title}: {entry.about}\nKey {number}; Shift+{number} makes it the baseline")
+        keys = f"Key {number}; Shift+{number} makes it the baseline"
+        if is_own(implementation):
+            keys = f"Key {number}"
+        self.setToolTip(f"{entry.title}: {entry.about}" + (f"\n{keys}" if number < 10 else ""))
         self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
@@ -81,9 +87,13 @@ class ContenderRow(QCheckBox, Part):
     def open_menu(self, at: QPoint | None = None) -> Menu:
         state = self.state
         name = state.title
+        own = is_own(self.implementation)
         items = [
             MenuItem(
-                "baseline", "Set as baseline", enabled=not state.is_baseline and state.level != "unavailable"
+                "baseline",
+                "Set as baseline",
+                "it runs in a process of its own, and the baseline among the others" if own else "",
+                enabled=not state.is_baseline and state.level != "unavailable" and not own,
             ),
             MenuItem(
                 "challenger",
@@ -92,6 +102,11 @@ class ContenderRow(QCheckBox, Part):
             ),
             MenuItem("solo", f"Only {name} and the baseline", enabled=not state.is_baseline),
         ]
+        if own:
+            items += [
+                MenuItem("reload", "Reload the file", icon="restart", line_before=True),
+                MenuItem("remove", "Remove from the list", icon="minus"),
+            ]
         if state.why:
             items.append(MenuItem(_COPY, "Copy the reason", icon="copy", line_before=True))
         return open_menu(self.more if at is None else self, self.look, items, self._chosen, at)
@@ -101,6 +116,10 @@ class ContenderRow(QCheckBox, Part):
             self.baseline_requested.emit(self.implementation)
         elif choice == "challenger":
             self.challenger_requested.emit(self.implementation)
+        elif choice == "reload":
+            self.reload_requested.emit(self.implementation)
+        elif choice == "remove":
+            self.remove_requested.emit(self.implementation)
         elif choice == "solo":
             self.solo_requested.emit(self.implementation)
         elif choice == _COPY:
@@ -148,7 +167,8 @@ class ContenderRow(QCheckBox, Part):
         line = self._first_line()
         self.more.setGeometry(self.width() - 24, int(line.center().y()) - 12, 24, 24)
         if self.state.reason:
-            left = _TITLE_LEFT + width_of(self.state.reason + " · ", self.look.font(12))
+            # The 4 px that keep the two apart are beside the text, not taken from it.
+            left = _TITLE_LEFT + width_of(self.state.reason + " · ", self.look.font(12)) + 4
             size = self.why.sizeHint()
             # A long reason gives way: without the way to the whole of it, it would be worth nothing.
             left = min(left, self.width() - size.width())

@@ -32,28 +32,36 @@ class RowState:
 
 
 def row_states(
-    recording: Recording, record: WorkloadRecord | None, enabled: Sequence[str], baseline: str
+    recording: Recording,
+    record: WorkloadRecord | None,
+    enabled: Sequence[str],
+    baseline: str,
+    own: Sequence[str] = (),
 ) -> tuple[RowState, ...]:
-    """All contenders, in the catalog's order: one that cannot run is greyed, never hidden."""
-    return tuple(_row(recording, record, name, name in enabled, name == baseline) for name in CONTENDERS)
+    """All contenders, the catalog's and then `own` ones: one that cannot run is greyed, never hidden."""
+    names = (*CONTENDERS, *own)
+    return tuple(_row(recording, record, name, name in enabled, name == baseline) for name in names)
 
 
 def ready_count(
-    recording: Recording, record: WorkloadRecord | None, enabled: Sequence[str]
+    recording: Recording, record: WorkloadRecord | None, enabled: Sequence[str], own: Sequence[str] = ()
 ) -> tuple[int, int]:
     """How many of all contenders are measured, and how many there are."""
+    names = (*CONTENDERS, *own)
     ready = sum(
         1
         for name in enabled
-        if record is not None and record.status.get(name, Status()).state == "ready" and name in CONTENDERS
+        if record is not None and record.status.get(name, Status()).state == "ready" and name in names
     )
-    return ready, len(CONTENDERS)
+    return ready, len(names)
 
 
-def count_text(recording: Recording, record: WorkloadRecord | None, enabled: Sequence[str]) -> str:
+def count_text(
+    recording: Recording, record: WorkloadRecord | None, enabled: Sequence[str], own: Sequence[str] = ()
+) -> str:
     """`4 of 5`, or `3 of 5 ready` while chosen ones are not."""
-    ready, total = ready_count(recording, record, enabled)
-    chosen = sum(1 for name in enabled if name in CONTENDERS)
+    ready, total = ready_count(recording, record, enabled, own)
+    chosen = sum(1 for name in enabled if name in (*CONTENDERS, *own))
     return f"{chosen} of {total}" if ready == chosen else f"{ready} of {total} ready"
 
 

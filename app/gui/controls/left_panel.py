@@ -8,7 +8,7 @@ from PySide6.QtCore import QPointF, Qt, Signal
 from PySide6.QtGui import QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QFrame, QScrollArea, QSizePolicy, QVBoxLayout, QWidget
 
-from app.core.catalog import CONTENDERS, contender
+from app.core.catalog import contender
 from app.core.recording import Recording, WorkloadRecord
 from app.gui.controls.contender_list import ContenderList
 from app.gui.controls.contender_state import RowState, row_states
@@ -23,7 +23,9 @@ STRIP_WIDTH = 48
 class LeftPanel(QWidget, Part):
     """Form and list in one scroll area, with the hairlines of the design."""
 
-    def __init__(self, look: Look, form: WorkloadForm, contenders: ContenderList) -> None:
+    def __init__(
+        self, look: Look, form: WorkloadForm, contenders: ContenderList, below_form: QWidget | None = None
+    ) -> None:
         super().__init__()
         self.look = look
         self.form, self.contenders = form, contenders
@@ -37,6 +39,8 @@ class LeftPanel(QWidget, Part):
                 column.addWidget(Hairline(look))
             box = QVBoxLayout()
             box.addWidget(section)
+            if section is form and below_form is not None:
+                box.addWidget(below_form)
             column.addLayout(box)
             self._sections.append(box)
         column.addStretch(1)
@@ -83,10 +87,15 @@ class PanelStrip(QWidget, Part):
         self.open_button.move((STRIP_WIDTH - self.open_button.sizeHint().width()) // 2, 8)
 
     def show_recording(
-        self, recording: Recording, record: WorkloadRecord | None, enabled: Sequence[str], baseline: str
+        self,
+        recording: Recording,
+        record: WorkloadRecord | None,
+        enabled: Sequence[str],
+        baseline: str,
+        own: Sequence[str] = (),
     ) -> None:
         """Show the marks of what runs."""
-        states = row_states(recording, record, enabled, baseline)
+        states = row_states(recording, record, enabled, baseline, own)
         if states != self._states:
             self._states = states
             self.setToolTip("\n".join(state.title for state in states if state.checked))
@@ -102,12 +111,11 @@ class PanelStrip(QWidget, Part):
         painter.drawLine(QPointF(self.width() - 0.5, 0), QPointF(self.width() - 0.5, self.height()))
         y = 60.0
         for state in self._states:
-            if state.implementation in CONTENDERS:
-                series = self.look.series(state.implementation)
-                colour = series if state.checked else self.look.colour("disabled")
-                shape = contender(state.implementation).shape
-                draw_mark(painter, shape, QPointF(self.width() / 2, y), 10, colour, state.hollow)
-                y += 24
+            series = self.look.series(state.implementation)
+            colour = series if state.checked else self.look.colour("disabled")
+            shape = contender(state.implementation).shape
+            draw_mark(painter, shape, QPointF(self.width() / 2, y), 10, colour, state.hollow)
+            y += 24
 
 
 class Hairline(QWidget, Part):

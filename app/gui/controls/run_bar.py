@@ -24,6 +24,7 @@ class RunBar(QWidget, Part):
     run_toggled = Signal()
     restart_requested = Signal()
     profile_requested = Signal()
+    sweep_requested = Signal()
     build_requested = Signal()
     export_requested = Signal()
 
@@ -32,14 +33,20 @@ class RunBar(QWidget, Part):
         self.look = look
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         self.menu = Button(look, icon="menu", kind="quiet", name="Menu")
-        self.logo = _Logo(look)
+        self.logo = Logo(look)
         self.run = Button(look, "Pause", "pause", name="Run or pause (Space)")
         self.restart = Button(look, "Restart", "restart", name="Measure this workload anew (Ctrl+R)")
         self.profile = Button(look, "Profile now", "target", name="Count calls again, now (P)")
+        self.sweep = Button(look, "Sweep", "sweep", name="Sweep over two or three axes (Ctrl+Shift+S)")
         self.chip = BuildChip(look)
         self.export = Button(look, "Export", "export", chevron=True, name="Export (Ctrl+E)")
         self.telemetry = TelemetryLine(look)
-        self._words = {self.restart: "Restart", self.profile: "Profile now", self.export: "Export"}
+        self._words = {
+            self.restart: ("Restart", "restart"),
+            self.profile: ("Profile now", "target"),
+            self.sweep: ("Sweep", "sweep"),
+            self.export: ("Export", "export"),
+        }
         self._row = QHBoxLayout(self)
         self._row.setSpacing(8)
         left: tuple[QWidget, ...] = (
@@ -49,6 +56,7 @@ class RunBar(QWidget, Part):
             self.run,
             self.restart,
             self.profile,
+            self.sweep,
         )
         for widget in (*left, _Divider(look), self.chip, self.export):
             self._row.addWidget(widget)
@@ -58,6 +66,7 @@ class RunBar(QWidget, Part):
         self.run.clicked.connect(self.run_toggled)
         self.restart.clicked.connect(self.restart_requested)
         self.profile.clicked.connect(self.profile_requested)
+        self.sweep.clicked.connect(self.sweep_requested)
         self.chip.clicked.connect(self.build_requested)
         self.export.clicked.connect(self.export_requested)
         self.restyle()
@@ -104,10 +113,9 @@ class RunBar(QWidget, Part):
         small = self.look.small
         self.telemetry.set_compact(0 if level == 0 and not small else 1 if level < 3 else 2)
         wordless = level >= 2 or (small and level >= 0)
-        for button, word in self._words.items():
-            icons = {self.restart: "restart", self.profile: "target", self.export: "export"}
+        for button, (word, icon) in self._words.items():
             button.chevron = not wordless and button is self.export
-            button.set_content("" if wordless else word, icons[button])
+            button.set_content("" if wordless else word, icon)
         self.chip.set_compact(wordless)
         self.logo.set_named(not wordless)
         if level >= 4:
@@ -122,7 +130,7 @@ class RunBar(QWidget, Part):
         painter.drawLine(QPointF(0, y), QPointF(self.width(), y))
 
 
-class _Logo(QWidget, Part):
+class Logo(QWidget, Part):
     """The sign and, where there is room, the name."""
 
     def __init__(self, look: Look) -> None:

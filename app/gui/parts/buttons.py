@@ -13,9 +13,9 @@ from app.gui.parts.look import Look, Part
 from app.gui.parts.text import draw_text, width_of
 from app.gui.theme import CONTROL_RADIUS, ICON
 
-Kind = Literal["raised", "primary", "quiet", "pill", "field"]
+Kind = Literal["raised", "primary", "quiet", "pill", "field", "dashed"]
 
-_PADDING = {"raised": 14, "primary": 14, "quiet": 8, "pill": 12, "field": 9}
+_PADDING = {"raised": 14, "primary": 14, "quiet": 8, "pill": 12, "field": 9, "dashed": 14}
 _GAP = 6
 
 
@@ -41,7 +41,8 @@ class Button(QPushButton, Part):
         self.icon_name, self.kind, self.chevron = icon, kind, chevron
         self._name = name
         self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
-        self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
+        wide = QSizePolicy.Policy.Expanding if kind == "dashed" else QSizePolicy.Policy.Fixed
+        self.setSizePolicy(wide, QSizePolicy.Policy.Fixed)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         if name:
             self.setAccessibleName(name)
@@ -127,7 +128,11 @@ class Button(QPushButton, Part):
             ink = look.colour(("text" if hovered else "text_secondary") if enabled else "disabled")
         elif hovered:
             fill = look.colour("raised")
-        painter.setPen(QPen(edge, 1) if edge is not None else Qt.PenStyle.NoPen)
+        line = QPen(edge, 1) if edge is not None else QPen(Qt.PenStyle.NoPen)
+        if self.kind == "dashed":
+            line.setStyle(Qt.PenStyle.DashLine)
+            ink = look.colour("text_secondary" if enabled else "disabled")
+        painter.setPen(line)
         painter.setBrush(fill if fill is not None else Qt.BrushStyle.NoBrush)
         if fill is not None or edge is not None:
             painter.drawRoundedRect(rect, radius, radius)
@@ -140,6 +145,10 @@ class Button(QPushButton, Part):
             return
         padding = _PADDING[self.kind]
         inner = rect.adjusted(padding, 0, -padding, 0)
+        if self.kind == "dashed":
+            # As wide as its place, with the content in the middle.
+            spare = inner.width() - width_of(self.text(), self.text_font()) - ICON - _GAP - 1
+            inner.setLeft(inner.left() + max(0.0, spare / 2))
         if self.icon_name:
             centre = QPointF(inner.left() + ICON / 2, inner.center().y())
             draw_icon(painter, self.icon_name, _square(centre), ink)

@@ -27,6 +27,8 @@ class Fact:
     bold: bool = False
     trailing_role: str = "text_tertiary"
     trailing_mono: bool = False
+    trailing_bold: bool = True
+    mono: bool = False
 
 
 class FactList(QWidget, Part):
@@ -82,13 +84,14 @@ class FactList(QWidget, Part):
             write(painter, label, fact.label, look.font(12), look.colour("text_tertiary"), LEFT)
             end = row.right()
             if fact.trailing:
-                font = look.font(12, 400 if fact.trailing_mono else 600, fact.trailing_mono)
+                bold = fact.trailing_bold and not fact.trailing_mono
+                font = look.font(12, 600 if bold else 400, fact.trailing_mono)
                 width = width_of(fact.trailing, font)
                 place = QRectF(end - width - 1, row.top(), width + 1, pitch)
                 write(painter, place, fact.trailing, font, look.colour(fact.trailing_role), RIGHT)
                 end -= width + 12
             left = row.left() + labels
-            font = look.font(13, 600 if fact.bold else 400)
+            font = look.font(12, mono=True) if fact.mono else look.font(13, 600 if fact.bold else 400)
             place = QRectF(left, row.top(), max(end - left, 0), pitch)
             write(painter, place, fact.value, font, look.colour("text"), LEFT, may_elide=True)
 

@@ -67,6 +67,14 @@ class View(QWidget, Part):
         """Charts that can be exported as pictures, by title."""
         return {}
 
+    def picture_line(self, snapshot: Snapshot) -> str:
+        """What was measured, and on what: the last line of every picture."""
+        return environment_line(snapshot)
+
+    def head_tools(self) -> tuple[QWidget, ...]:
+        """What stands beside the tabs while this view is in sight."""
+        return ()
+
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
         if self.snapshot is not None and self.snapshot is not self._taken:
@@ -85,7 +93,7 @@ class View(QWidget, Part):
         self._age.start()
         self._taken = snapshot
         self._take(snapshot)
-        line = environment_line(snapshot)
+        line = self.picture_line(snapshot)
         for chart in self.chart_widgets().values():
             chart.environment_line = line  # type: ignore[attr-defined]
 
@@ -145,6 +153,7 @@ def _shape(snapshot: Snapshot) -> tuple[object, ...]:
     return (
         id(snapshot.record),
         id(snapshot.recording),
+        None if snapshot.sweep is None else (snapshot.sweep.state, snapshot.sweep.done),
         snapshot.baseline,
         snapshot.challenger,
         snapshot.running,

@@ -23,7 +23,7 @@ EDGE = 16
 WHISKER = 92
 WHISKER_GAP = 14
 _GLYPHS = {"faster": "arrow-up", "slower": "arrow-down", "same": "equals", "wrong": "error"}
-_TIMES = ("median", "iqr", "p99")
+_TIMES = ("median", "device", "kernels", "iqr", "p99", "profiled")
 _STATES = {"wrong": "error", "baseline": "same"}
 
 

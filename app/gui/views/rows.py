@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from app.core import text
 from app.core.catalog import contender
 from app.core.curves import drawable
+from app.core.latencies import LATENCIES
 from app.core.recording import Status
 from app.core.results import Entry
 from app.core.statistics import STATISTICS, SpeedUp, summarise
@@ -38,6 +39,9 @@ COLUMNS: dict[str, Column] = {
     for c in (
         Column("name", "Implementation", "what is measured", right=False),
         Column("median", "Median", f"µs per call: {STATISTICS['median_s'].description}", key=True),
+        Column("device", "Events", f"µs per call: {LATENCIES['device_s'].description}"),
+        Column("kernels", "Kernels", f"µs per call: {LATENCIES['kernels_s'].description}"),
+        Column("profiled", "Profiled", f"µs per call: {LATENCIES['profiled_s'].description}"),
         Column("iqr", "IQR", "µs: from the first quartile to the third; half of all samples lie within"),
         Column("p99", "p99", f"µs per call: {STATISTICS['p99_s'].description}"),
         Column("speed_up", "Speed-up, 95 % CI", STATISTICS["speed_up"].description, right=False),
@@ -50,12 +54,15 @@ COLUMNS: dict[str, Column] = {
     )
 }  # fmt: skip
 
-ON_CPU = ("name", "median", "iqr", "p99", "speed_up", "verdict", "operators", "python", "peak", "accuracy")
-ON_GPU = (
+ON_CPU = (
     "name", "median", "iqr", "p99", "speed_up", "verdict",
-    "python", "operators", "launches", "peak", "accuracy",
+    "operators", "python", "peak", "profiled", "accuracy",
 )  # fmt: skip
-HIDDEN_WHEN_SMALL = ("iqr", "python", "operators", "peak")
+ON_GPU = (
+    "name", "median", "device", "kernels", "iqr", "p99", "speed_up", "verdict",
+    "python", "operators", "launches", "peak", "profiled", "accuracy",
+)  # fmt: skip
+HIDDEN_WHEN_SMALL = ("device", "kernels", "iqr", "python", "operators", "peak", "profiled")
 
 
 @dataclass(frozen=True)
@@ -168,6 +175,9 @@ def _figures(entry: Entry, is_baseline: bool) -> Row:
     cells = {
         "name": title_of(entry.implementation),
         "median": text.micros(latency.median_s),
+        "device": _whole_micros(entry.latencies.device_s),
+        "kernels": _whole_micros(entry.latencies.kernels_s),
+        "profiled": _whole_micros(entry.latencies.profiled_s),
         "iqr": text.micros(spread),
         "p99": _whole_micros(latency.p99_s),
         "speed_up": _speed(entry, is_baseline, wrong),
@@ -215,10 +225,10 @@ def _mib(count: int | None) -> str:
 
 
 def _speed(entry: Entry, baseline: bool, wrong: bool) -> str:
+    if wrong or entry.withheld is not None:
+        return "withheld"
     if baseline:
         return text.times(1.0)
-    if wrong:
-        return "withheld"
     return text.times(entry.speed_up.median) if entry.speed_up is not None else text.NOTHING
 
 
@@ -233,7 +243,21 @@ def _verdict(entry: Entry, baseline: bool, wrong: bool) -> str:
 def _accuracy(entry: Entry, baseline: bool) -> str:
     if entry.accuracy is None:
         return "not checked"
-    return text.error(entry.accuracy.worst)
+    part = "" if entry.accuracy.checked_batch is None else " in part"
+    return f"{text.error(entry.accuracy.worst)}{part}"
+
+
+def _latencies(entry: Entry) -> str:
+    """The three latencies and what profiling costs, each with its figure or why there is none."""
+    said = []
+    for name, declared in LATENCIES.items():
+        value = getattr(entry.latencies, name)
+        if value is None:
+            figure = entry.latencies.absent.get(name, text.NOTHING)
+        else:
+            figure = text.times(value) if declared.unit == "×" else f"{text.micros(value)} µs"
+        said.append(f"{declared.title}: {figure}")
+    return "\n".join(said)
 
 
 def _tips(entry: Entry) -> tuple[tuple[str, str], ...]:
@@ -242,6 +266,7 @@ def _tips(entry: Entry) -> tuple[tuple[str, str], ...]:
     if latency is not None:
         tips["median"] = (
             f"{text.number(latency.n)} samples, {text.number(entry.disturbed)} disturbed ones left out"
+            f"\n{_latencies(entry)}"
         )
         if entry.strained:
             done = "left out too" if entry.strained_left_out else "kept: most were"
@@ -257,10 +282,13 @@ def _tips(entry: Entry) -> tuple[tuple[str, str], ...]:
         )
     if entry.verdict_reason:
         tips["verdict"] = entry.verdict_reason
-        if entry.accuracy is not None and not entry.accuracy.ok:
+        if entry.withheld is not None:
             tips["speed_up"] = (
                 f"{entry.verdict_reason}. A speed-up is shown once every tensor is within its bound"
             )
+    if entry.latencies.profiling_cost is not None:
+        cost = text.longer(entry.latencies.profiling_cost)
+        tips["profiled"] = f"{cost} to unprofiled: counting costs that much, and no comparison uses it"
     for column, count in (
         ("operators", entry.counts.operator_calls),
         ("python", entry.counts.python_calls),
@@ -277,6 +305,9 @@ def _tips(entry: Entry) -> tuple[tuple[str, str], ...]:
         name = entry.accuracy.first_wrong or max(tensors, key=lambda tensor: tensors[tensor].max_abs)
         off, bound = text.error(tensors[name].max_abs), text.error(tensors[name].bound)
         tips["accuracy"] = f"{name}: off by {off}, the bound is {bound}"
+        if entry.accuracy.checked_batch is not None:
+            part = f"{text.number(entry.accuracy.checked_batch)} of {text.number(entry.workload.batch)}"
+            tips["accuracy"] += f". Checked on {part} sequences: all would take too much memory or time"
     if entry.path:
         tips["name"] = f"takes the way {entry.path}"
     return tuple(tips.items())
