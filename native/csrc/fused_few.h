@@ -79,10 +79,9 @@ void backward_few(const BackwardArgs& args, std::int64_t head) {
   const std::int64_t depth = in.head_dim;
   const Place place = place_of(in, head);
   const std::int64_t base = place.row * in.row_stride + place.column;
-  const std::int64_t embed_dim = in.num_heads * depth;
   const std::int64_t gradient = place.row * args.grad_stride + place.column;
   const T scale = T(1) / std::sqrt(static_cast<T>(depth));
-  const X* const dc = at<X>(args.dc, place.row * embed_dim + place.column);
+  const X* const dc = at<X>(args.dc, place.row * args.dc_stride + place.column);
   T p[few * few_filled];
   T ds[few * few_filled];
   const bool skip = may_skip<V, X>(args, head);
@@ -94,7 +93,7 @@ void backward_few(const BackwardArgs& args, std::int64_t head) {
     T* const row_ds = ds + i * few_filled;
     for (std::int64_t j = 0; j < used; ++j) {
       row[j] = dot<V>(at<X>(in.q, base + i * in.row_stride), at<X>(in.k, base + j * in.row_stride), depth);
-      row_ds[j] = dot<V>(dc + i * embed_dim, at<X>(in.v, base + j * in.row_stride), depth);
+      row_ds[j] = dot<V>(dc + i * args.dc_stride, at<X>(in.v, base + j * in.row_stride), depth);
     }
     const T delta = soften_again<V>(row, row_ds, keys, used, filled, scale, at<T>(args.row_max, head * in.seq_len)[i],
                                     at<T>(args.row_sum, head * in.seq_len)[i]);
@@ -112,7 +111,7 @@ void backward_few(const BackwardArgs& args, std::int64_t head) {
                  static_cast<X*>(args.dk) + to);
     }
     if (args.dv != nullptr) {
-      combine<V>(p + j, few_filled, dc, embed_dim, first, in.seq_len, depth, T(1), static_cast<X*>(args.dv) + to);
+      combine<V>(p + j, few_filled, dc, args.dc_stride, first, in.seq_len, depth, T(1), static_cast<X*>(args.dv) + to);
     }
   }
 }

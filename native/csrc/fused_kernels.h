@@ -39,7 +39,8 @@ struct ForwardArgs {
 
 struct BackwardArgs {
   Layout in;
-  const void* dc;  // [R, E] contiguous
+  const void* dc;  // rows [R, dc_stride]; may lie where dv goes, if S is more than a few: each head reads it first
+  std::int64_t dc_stride;
   const void* row_max;
   const void* row_sum;
   void* dq;  // rows [R, grad_stride], as the projection's; null where not wanted, and likewise the next two

@@ -2,6 +2,8 @@
 // the packed projection, one kernel from it to the merged heads, and the output projection; heads are never moved, the
 // kernel reads them where the projection left them. Backward: sums run in an order that depends on shapes alone, so that
 // the same call gives the same bits, whatever the threads do.
+#include <atomic>
+
 #include "fused.h"
 #include "fused_parallel.h"
 #include "views.h"
@@ -20,6 +22,9 @@ Tensor dense_rows(const Tensor& t) {  // [B, S, E] -> [R, E], dense along E and 
 
 // Multiplications below which a second thread does not pay.
 constexpr int64_t parallel_work = 50'000;
+
+// Bytes for each thread up to which the backward pass keeps its memory from call to call.
+constexpr size_t kept_scratch = 1 << 20;
 
 // The columns of the projection [R, 3E] that the i-th weight fills: all, or a third.
 Tensor part_columns(
@@ -87,33 +92,53 @@ std::array<bool, 3> needed_parts(const Wanted& wanted) {
   return needed;
 }
 
-// dq, dk, dv side by side [R, 3E]; the columns of a part not needed are left unset.
+// dq, dk, dv side by side [R, 3E]; the columns of a part not needed are left without meaning. A long sequence's dc goes
+// where dv will be: a head's kernel has read it all when it writes dv, and R * E numbers less are needed at the peak.
 Tensor attention_gradients(
     const Kernels& kernels,
     const Tensor& x,      // [B, S, E]
-    const Tensor& dc,     // [R, E]
+    const Tensor& dy,     // [R, E]
+    const Tensor& out_weight,  // [E, E]
     const Tensor& qkv,    // [R, 3E]
     const Tensor& stats,  // [2, B*H, S]
     int64_t num_heads,
     bool causal,
-    const std::array<bool, 3>& needed) {
+    const std::array<bool, 3>& needed,
+    bool small) {
+  const fused::Layout in = fused::layout_of(x, qkv, num_heads, causal);
+  const size_t scratch = kernels.backward_scratch(in);
+  const bool large = scratch > kept_scratch;
   Tensor grad = allocate({qkv.size(0), qkv.size(1)}, qkv.scalar_type());
   const int64_t heads = x.size(0) * num_heads;
   const auto base = static_cast<char*>(grad.data_ptr());
   const auto step = x.size(2) * static_cast<int64_t>(grad.element_size());
+  Tensor dc = large ? strided_view(grad, {qkv.size(0), x.size(2)}, {grad.stride(0), 1}, 2 * x.size(2))
+                    : allocate({qkv.size(0), x.size(2)}, qkv.scalar_type());
+  fused::product(kernels, dc, dy, out_weight, false, small);
   const auto row_max = static_cast<const char*>(stats.const_data_ptr());
   const fused::BackwardArgs args{
-      fused::layout_of(x, qkv, num_heads, causal),
+      in,
       dc.const_data_ptr(),
+      dc.stride(0),
       row_max,
       row_max + heads * x.size(1) * static_cast<int64_t>(stats.element_size()),
       needed[0] ? base : nullptr,
       needed[1] ? base + step : nullptr,
       needed[2] ? base + 2 * step : nullptr,
       grad.stride(0)};
-  const size_t scratch = kernels.backward_scratch(args.in);
-  fused::for_each(heads, qkv.size(0) * x.size(1) * x.size(2) > 10'000, [&](int64_t head) {
-    kernels.backward(args, head, fused::thread_memory(scratch));
+  const bool worth_it = qkv.size(0) * x.size(1) * x.size(2) > 10'000;
+  const int64_t workers = worth_it ? std::min(heads, fused::threads_available()) : 1;
+  // What grows with S is given back before the weights' gradients take memory; a little is kept for the next call.
+  const Tensor given_back =
+      large ? allocate({workers, static_cast<int64_t>(scratch)}, at::kByte) : Tensor();
+  std::atomic<int64_t> next{0};
+  fused::for_each(workers, worth_it, [&](int64_t worker) {
+    void* const memory = given_back.defined()
+                             ? static_cast<char*>(given_back.data_ptr()) + static_cast<size_t>(worker) * scratch
+                             : fused::thread_memory(scratch);
+    for (int64_t head = next.fetch_add(1); head < heads; head = next.fetch_add(1)) {
+      kernels.backward(args, head, memory);
+    }
   });
   return grad;
 }
@@ -218,12 +243,9 @@ std::vector<Tensor> fused_backward(
   const Tensor dy = dense_rows(grad_y);
   const auto needed = needed_parts(wanted);
   if (needed[0] || needed[1] || needed[2]) {
-    Tensor dc = allocate({count, embed_dim}, type);
-    fused::product(kernels, dc, dy, out_weight, false, small);
     const Tensor dqkv =
-        attention_gradients(kernels, x, dc, qkv.stride(1) == 1 ? qkv : qkv.contiguous(), stats.contiguous(),
-                            num_heads, causal, needed);
-    dc.reset();  // before dx takes as much
+        attention_gradients(kernels, x, dy, out_weight, qkv.stride(1) == 1 ? qkv : qkv.contiguous(),
+                            stats.contiguous(), num_heads, causal, needed, small);
     const auto parts = static_cast<int64_t>(in_weights.size());
     const int64_t width = 3 * embed_dim / parts;
     const auto columns = [&](size_t i) {  // [R, width]

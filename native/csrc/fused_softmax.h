@@ -151,11 +151,10 @@ bool may_skip(const BackwardArgs& args, std::int64_t head) {
   const Layout& in = args.in;
   const Place place = place_of(in, head);
   const std::int64_t base = place.row * in.row_stride + place.column;
-  const std::int64_t embed_dim = in.num_heads * in.head_dim;
   return in.causal && all_finite<V>(at<X>(in.q, base), in.row_stride, in.seq_len, in.head_dim) &&
          all_finite<V>(at<X>(in.k, base), in.row_stride, in.seq_len, in.head_dim) &&
          all_finite<V>(at<X>(in.v, base), in.row_stride, in.seq_len, in.head_dim) &&
-         all_finite<V>(at<X>(args.dc, place.row * embed_dim + place.column), embed_dim, in.seq_len, in.head_dim);
+         all_finite<V>(at<X>(args.dc, place.row * args.dc_stride + place.column), args.dc_stride, in.seq_len, in.head_dim);
 }
 
 }  // namespace
