@@ -72,7 +72,16 @@ def test_a_report_is_written_where_the_file_is_not(tmp_path: Path) -> None:
     Path(file.path).unlink()
     for kind in ("html", "md", "csv"):
         out = tmp_path / f"report.{kind}"
-        report(argparse.Namespace(recording=tmp_path / "recording.json", format=kind, out=out))
+        report(
+            argparse.Namespace(
+                recording=tmp_path / "recording.json",
+                format=kind,
+                out=out,
+                against=None,
+                max_slowdown=None,
+                by=None,
+            )
+        )
         assert "Mine" in out.read_text() or file.id in out.read_text()
     assert (
         f",{file.id}," in (tmp_path / "samples.csv").read_text()

@@ -31,7 +31,8 @@ def screen() -> Iterator[str]:
         pytest.skip(f"not installed: {', '.join(missing)} (Debian: xvfb xdotool imagemagick)")
     read, write = os.pipe()
     server = subprocess.Popen(
-        ["Xvfb", "-displayfd", str(write), "-screen", "0", "1600x1000x24", "-nolisten", "tcp"],
+        # Without -noreset the server begins anew when its last client leaves, and the next one may come meanwhile.
+        ["Xvfb", "-displayfd", str(write), "-screen", "0", "1600x1000x24", "-nolisten", "tcp", "-noreset"],
         pass_fds=(write,),
         stderr=subprocess.DEVNULL,
     )

@@ -105,7 +105,7 @@ def test_while_one_hangs_commands_are_answered_and_its_end_takes_nobody_along(tm
         client.hear(m.Samples, lambda _: bool(sampled(client, file.id)))
         flag.touch()
         client.hear(m.ContenderState, lambda s: s.implementation == file.id and s.state == "failed")
-        assert states(client, file.id)[-1].reason == "did not return within 5 s"
+        assert states(client, file.id)[-1].reason.startswith("did not return within")
         before = len(sampled(client, "native"))
         client.hear(m.Samples, lambda _: len(sampled(client, "native")) > before + 20)
         flag.unlink()
