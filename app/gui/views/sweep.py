@@ -106,6 +106,7 @@ class SweepView(View):
         self.metric_choice.set_value("speed-up")
         self.picker = Picker(look, "Contender of the map", compact=True)
         self.picker.set_items(self._contender_items)
+        self.picker.set_text("Implementation")  # until there is a map to name one
         self._cards: tuple[Card, ...] = (
             self.map_card,
             self.curves_card,
